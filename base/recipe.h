@@ -1,0 +1,86 @@
+/* The launch recipe: everything `runtime` needs to launch one variant, as data.
+ *
+ * codegen fills it, runtime alone evaluates it; it is a variant's metadata, versioned text. Symbols
+ * of its expressions, bound at launch:
+ *   each dim by name ("M"); for tensor argument A: "A.dim0".., "A.stride0".. (elements), "A.addr"
+ *   (the address as an integer: for alignment predicates); each integer scalar argument by name;
+ *   "sm_count" of the device.
+ */
+#ifndef KILN_BASE_RECIPE_H
+#define KILN_BASE_RECIPE_H
+
+#include "base/diag.h"
+#include "base/dtype.h"
+#include "base/expr.h"
+
+#define RECIPE_VERSION  1
+#define RECIPE_MAX_RANK 5
+
+enum recipe_arg_kind { RECIPE_IN, RECIPE_OUT, RECIPE_INOUT, RECIPE_SCALAR };
+
+/* One argument of the kernel as its caller sees it. A tensor's dims are expressions: a plain symbol
+ * binds the dim at launch, anything else is checked. */
+struct recipe_arg {
+  const char *name;
+  enum recipe_arg_kind kind;
+  enum dtype dtype;
+  uint32_t rank; /* 0 for scalars */
+  struct expr dim[RECIPE_MAX_RANK];
+  bool optional; /* may be absent: its pointer is then NULL */
+};
+
+enum recipe_param_kind {
+  RECIPE_PARAM_PTR,       /* address of tensor argument `arg` */
+  RECIPE_PARAM_WORKSPACE, /* workspace base + value */
+  RECIPE_PARAM_I32,       /* value, which must fit */
+  RECIPE_PARAM_I64,       /* value */
+  RECIPE_PARAM_SCALAR,    /* scalar argument `arg` in its own dtype */
+};
+
+struct recipe_param {
+  enum recipe_param_kind kind;
+  uint32_t arg;
+  struct expr value;
+};
+
+enum recipe_step_kind { RECIPE_MEMSET, RECIPE_KERNEL };
+
+struct recipe_step {
+  enum recipe_step_kind kind;
+  /* RECIPE_MEMSET: `bytes` bytes of workspace from `offset` to 0. */
+  struct expr offset, bytes;
+  /* RECIPE_KERNEL */
+  const char *entry; /* function name in the cubin */
+  struct expr grid[3];
+  uint32_t block[3];
+  uint32_t cluster[3]; /* 1,1,1: none */
+  uint32_t smem_bytes; /* dynamic shared memory */
+  uint32_t max_regs;   /* 0: as compiled */
+  VEC(struct recipe_param) params;
+};
+
+/* The variant may be launched only where `cond` is non-zero; `message` says why not. */
+struct recipe_check {
+  struct expr cond;
+  const char *message;
+};
+
+struct recipe {
+  struct arena *arena;
+  struct expr_pool exprs;
+  const char *kernel; /* the kernel's name */
+  const char *target; /* "sm_90a" */
+  VEC(struct recipe_arg) args;
+  VEC(struct recipe_check) checks;
+  struct expr workspace_bytes; /* {0}: none */
+  VEC(struct recipe_step) steps;
+};
+
+struct recipe *recipe_new(struct arena *a, struct symtab *syms);
+/* Canonical text; line 1 is `kiln-recipe 1`. */
+void recipe_print(const struct recipe *r, struct strbuf *out);
+/* Exact inverse; reports to `diags` with file index `file` and returns NULL on failure. */
+struct recipe *recipe_parse(struct arena *a, struct symtab *syms, struct diag_sink *diags,
+                            uint32_t file, const char *text, size_t n);
+
+#endif
