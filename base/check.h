@@ -7,6 +7,6 @@
 
 #define KILN_ASSERT(cond) assert(cond)
 /* Marks code that cannot be reached whatever the input. */
-#define KILN_UNREACHABLE() (assert(!"unreachable"), __builtin_unreachable())
+#define KILN_UNREACHABLE() (assert(0 && "unreachable"), __builtin_unreachable())
 
 #endif

@@ -25,5 +25,8 @@ static inline bool dtype_is_int(enum dtype t) {
   return dtype_kind(t) == DTK_INT || dtype_kind(t) == DTK_UINT;
 }
 bool dtype_find(const char *name, enum dtype *out);
+/* DLPack's code and bits of the type. */
+uint8_t dtype_dl_code(enum dtype t);
+uint8_t dtype_dl_bits(enum dtype t);
 
 #endif
