@@ -1,0 +1,64 @@
+/* The interpreter of tile IR: the definition of what a kernel means.
+ *
+ * It runs a verified module of the tile or scheduled stage, one program of the grid after the other,
+ * on tensors in host memory. It knows nothing of threads, layouts or memory spaces: what a lowering
+ * may do is whatever gives these results. docs/numerics.md states the policy per op.
+ *
+ * Two domains. ROUNDED: each op computes as its dtype does and rounds to it. DOUBLE: float values
+ * are kept in double and never rounded on the way (casts between float types only saturate where the
+ * type does); integers are exact in both. Inputs are read as they lie in memory, so both domains see
+ * the same rounded inputs; in DOUBLE a float argument may also be given as an f64 array, which is
+ * how unrounded outputs are received. */
+#ifndef KILN_IR_INTERP_H
+#define KILN_IR_INTERP_H
+
+#include "ir/ir.h"
+
+/* Element (i0, i1, ...) lies at element offset + sum(i_k * stride_k) of `data`. Strides are in
+ * elements and may be 0 or negative; negative ones need an offset (or data inside the buffer).
+ * 4-bit types are packed two to a byte, so their offset counts nibbles from `data`. */
+struct interp_tensor {
+  void *data; /* NULL: an absent optional argument, or a tensor without elements */
+  enum dtype dtype;
+  uint32_t rank;
+  int64_t dim[IR_MAX_RANK], stride[IR_MAX_RANK];
+  int64_t offset;
+};
+
+/* The value of module argument k. A scalar takes i (integer or bool dtype) or f (float dtype; it is
+ * rounded to the dtype in both domains, as the launch would). */
+struct interp_arg {
+  struct interp_tensor tensor;
+  int64_t i;
+  double f;
+};
+
+enum interp_domain { INTERP_ROUNDED, INTERP_DOUBLE };
+
+struct interp_options {
+  enum interp_domain domain;
+  uint64_t grid_seed; /* 0: programs in order, the first axis fastest; else shuffled by the seed */
+  /* Report (DIAG_RACE) elements that two programs store to, and elements that one program stores to
+   * and another loads, in whatever order they ran. Costs 16 bytes per touched element of each stored
+   * tensor. */
+  bool check_races;
+  uint64_t max_steps; /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
+  /* Asked every few milliseconds; true stops the run (DIAG_INTERRUPTED). May be NULL. */
+  bool (*interrupted)(void *user);
+  /* Receives what `print` ops print: one line, without the newline. May be NULL. */
+  void (*print)(void *user, const char *line);
+  void *user;
+};
+
+/* A tensor with row-major strides. */
+struct interp_tensor interp_dense(void *data, enum dtype t, uint32_t rank, const int64_t *dim);
+
+/* Binds dims to the tensors' shapes, checks every shape expression and fact about dims, evaluates
+ * the grid and runs every program. args: one per module argument, in order. Facts about strides and
+ * addresses are the mapping's business and are not checked. Returns false after reporting an error
+ * to `diags`; outputs may then be partly written. After races the run goes on to its end. */
+bool interp_run(const struct ir_module *m, const struct interp_arg *args, uint32_t n_args,
+                const struct interp_options *opt, struct diag_sink *diags,
+                const struct mem_alloc *mem);
+
+#endif
