@@ -1,0 +1,58 @@
+/* The command line: argument parsing and what the commands share. Uses the public API alone. */
+#ifndef KILN_CLI_CLI_H
+#define KILN_CLI_CLI_H
+
+#include <kiln.h>
+
+#include <stdio.h>
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
+
+#define CLI_MAX_LIST 64
+
+struct cli_list {
+  uint32_t n;
+  const char *at[CLI_MAX_LIST];
+};
+
+/* Every option any command takes; a command's table says which it accepts. */
+struct cli_options {
+  struct cli_list files, set, consts, shapes, layouts, strides, scalars, absent, targets;
+  const char *kernel, *root, *stage, *after, *on, *output, *junit;
+  int64_t case_index;
+  uint64_t seed;
+  bool json, lineinfo, no_verify, no_time, no_peers, exact, help;
+  uint64_t max_steps, max_memory, max_seconds, max_ops, max_errors;
+};
+
+struct cli_command {
+  const char *name, *arguments, *summary;
+  /* Names of the accepted options, space separated, of the table in args.c. */
+  const char *options;
+  int min_files, max_files; /* max -1: any */
+  int (*run)(const struct cli_options *o);
+};
+
+extern const struct cli_command cli_commands[];
+extern const uint32_t cli_n_commands;
+
+/* args.c: fills `o` from the words after the command's name. Returns CLI_OK, or prints what is wrong
+ * to stderr and returns CLI_USAGE. */
+int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_options *o);
+/* Usage and options of a command. */
+void cli_print_help(const struct cli_command *cmd, FILE *out);
+
+/* main.c: a context made from the options; prints the reason and returns NULL on failure. */
+struct kiln_context *cli_context(const struct cli_options *o);
+/* Prints the diagnostics (JSON lines with --json, on stdout; else text on stderr), clears them and
+ * gives the exit code of `status`. */
+int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_status status);
+struct kiln_request cli_request(const struct cli_options *o);
+
+int cmd_check(const struct cli_options *o);
+int cmd_show(const struct cli_options *o);
+int cmd_run(const struct cli_options *o);
+int cmd_test(const struct cli_options *o);
+int cmd_doctor(const struct cli_options *o);
+
+#endif
