@@ -66,6 +66,7 @@ struct fe_named {
 struct fe_choice {
   const char *name;
   bool is_const;
+  bool open; /* the list ends in `any`: every value of the first one's kind will do */
   const struct fe_value *values;
   uint32_t n_values;
 };
@@ -152,7 +153,8 @@ bool fe_default_config(struct fe_file *f, const struct fe_kernel *k, struct aren
 /* A config with nothing set, to be filled by fe_set_config and passed on as `fixed`. */
 struct fe_config fe_empty_config(const struct fe_kernel *k, struct arena *a);
 /* Sets from text: "BM=128", or several "BM=128,BN=64". `which`: FE_SET_TUNE accepts tune names with
- * any value of the list's kind, FE_SET_CONST const names with a value of their list. `origin` is how
+ * any value of the list's kind, FE_SET_CONST const names with a value of their list. A const named
+ * like a dim is the dim's value: the caller sets it from the shape. `origin` is how
  * messages call the text: "--set", "--const". */
 enum fe_set { FE_SET_TUNE, FE_SET_CONST };
 bool fe_set_config(struct fe_file *f, const struct fe_kernel *k, struct arena *a, enum fe_set which,
