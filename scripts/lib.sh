@@ -33,3 +33,9 @@ find_clang_format() {
     fi
   done
 }
+
+# The project's C sources, one a line; works without git too.
+source_files() {
+  find base ir frontend codegen runtime api cli include autotune program tests bench \
+    -name '*.[ch]' -type f 2>/dev/null | sort
+}
