@@ -1,0 +1,127 @@
+/* Code generation: tile IR to machine IR to CUDA C, for one target and one schedule.
+ *
+ *   tile module + facts + schedule --cg_lower--> machine module with its launch recipe
+ *   machine module                 --cg_emit---> CUDA C
+ *
+ * Everything allocates from the caller's arena (set a trap on it first); nothing here is global. The
+ * passes between the stages are listed in pipeline_portable.c; each has a name for `--after`. */
+#ifndef KILN_CODEGEN_CG_H
+#define KILN_CODEGEN_CG_H
+
+#include "ir/ir.h"
+
+/* ---- targets (targets.c, targets.def, gpus.def) ---- */
+
+enum cg_feature {
+  CG_CP_ASYNC = 1, /* cp.async, wait_group */
+  CG_LDMATRIX = 2, /* ldmatrix, mma.sync m16n8k16 for f16 and bf16 */
+  CG_FP8_MMA = 4,  /* mma.sync m16n8k32 for e4m3 and e5m2 */
+  CG_TMA = 8,      /* bulk tensor copies, mbarrier transactions, clusters */
+  CG_WGMMA = 16,   /* warpgroup matrix instructions */
+  CG_SETMAXNREG = 32,
+  CG_TCGEN05 = 64,
+};
+
+struct cg_target {
+  const char *name;            /* "sm_90a": NVRTC's --gpu-architecture */
+  uint32_t cc_major, cc_minor; /* compute capability it runs on */
+  bool exact;                  /* runs on that capability alone (the `a` targets) */
+  uint32_t smem_per_block;     /* bytes a block may opt in to */
+  uint32_t smem_per_sm;        /* bytes of an SM for all its blocks */
+  uint32_t smem_reserved;      /* bytes the system takes per block */
+  uint32_t regs_per_sm;        /* 32-bit registers */
+  uint32_t max_regs_per_thread;
+  uint32_t max_threads_per_sm, max_blocks_per_sm;
+  uint32_t features;                 /* enum cg_feature */
+  uint32_t nvrtc_major, nvrtc_minor; /* first NVRTC that knows it */
+};
+
+/* A GPU model as sold: what a cost model or a report needs beyond the target. */
+struct cg_gpu {
+  const char *name;   /* as the driver names it, without the vendor */
+  const char *target; /* the best target for it */
+  uint32_t sm_count;
+  uint32_t l2_bytes;
+  uint32_t dram_gbps; /* nominal memory bandwidth, 10^9 bytes/s */
+};
+
+uint32_t cg_target_count(void);
+const struct cg_target *cg_target_at(uint32_t i);
+/* NULL if unknown. */
+const struct cg_target *cg_find_target(const char *name);
+/* The best target that runs on a device of this compute capability, or NULL. */
+const struct cg_target *cg_target_for_device(uint32_t cc_major, uint32_t cc_minor);
+/* "sm_80, sm_86, ..." for messages. */
+void cg_list_targets(struct strbuf *out);
+uint32_t cg_gpu_count(void);
+const struct cg_gpu *cg_gpu_at(uint32_t i);
+/* By the driver's device name (a vendor prefix is skipped), or NULL. */
+const struct cg_gpu *cg_find_gpu(const char *name);
+
+/* ---- schedule (schedule.c, knobs.def) ---- */
+
+#define CG_AUTO (-1) /* a knob left to the rule */
+
+enum cg_knob {
+#define KNOB(id, text, min, max, meaning) CG_KNOB_##id,
+#include "codegen/knobs.def"
+  CG_KNOB_COUNT
+};
+
+/* The short vector of knobs: what a kernel's `schedule = {...}`, `--set` or a tuner gives. The rule
+ * (pass_fill_schedule.c) resolves it into the module's config as entries "schedule.<knob>". */
+struct cg_schedule {
+  int64_t knob[CG_KNOB_COUNT]; /* CG_AUTO or a value */
+};
+
+struct cg_schedule cg_schedule_auto(void);
+/* Is there such a knob? For callers that tell knobs from meta-parameters by name. */
+bool cg_is_knob(const char *key);
+/* Sets a knob by name. On failure says what is legal in *error (kept in `a`) and returns false. */
+bool cg_schedule_set(struct cg_schedule *s, const char *key, int64_t value, struct arena *a,
+                     const char **error);
+
+/* ---- facts (facts.c) ---- */
+
+/* An actual argument, for specialisation; one per module argument, in order. */
+struct cg_arg_value {
+  bool present;  /* scalars: ignored */
+  uint64_t addr; /* address of element 0 */
+  int64_t dim[IR_MAX_RANK];
+  int64_t stride[IR_MAX_RANK]; /* elements */
+};
+
+/* Adds to m->facts what the lowering can use and these arguments satisfy: unit strides, and for
+ * dims, strides and addresses the class of divisibility (a power of two, at most 256 for dims; enough
+ * for 16-byte accesses for strides and addresses). Dims of extent 1 give their stride no meaning and
+ * get no fact. Facts of the module that are already there stay. Two argument lists of one class give
+ * the same facts, so the number of variants is bounded. */
+void cg_facts_from_args(struct ir_module *m, const struct cg_arg_value *args);
+
+/* ---- lowering (lower.c, pipeline_portable.c) ---- */
+
+struct cg_options {
+  const struct cg_target *target;
+  struct cg_schedule schedule;
+  enum ir_stage stop;               /* IR_SCHEDULED_STAGE: stop before machine IR; else machine */
+  const struct ir_run_options *run; /* debug modes of the pass runner, or NULL */
+};
+
+/* Lowers a copy of `tile` (which stays as it is). Returns NULL after reporting to `diags`. The result
+ * is verified; at the machine stage its recipe is filled and every limit of the target is kept. */
+struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options *opt,
+                           struct arena *a, struct diag_sink *diags);
+/* The passes that cg_lower runs, in order (names for `--after`). */
+const struct ir_pass *cg_pipeline(uint32_t *n);
+
+/* ---- emission (emit_cuda.c) ---- */
+
+struct cg_emit_options {
+  bool lineinfo;                 /* #line to the kernel file; a variant of its own */
+  const struct diag_sink *files; /* names for lineinfo */
+};
+
+/* CUDA C of a verified machine module: deterministic, header-free. */
+void cg_emit(const struct ir_module *m, struct cg_emit_options opt, struct strbuf *out);
+
+#endif
