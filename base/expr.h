@@ -3,7 +3,9 @@
  *
  * Nodes are hash-consed in a pool, so equal expressions have equal refs; construction folds
  * constants and the neutral elements. Values are int64; evaluation reports overflow and division by
- * zero instead of wrapping. Division and modulo floor. Comparisons and logic give 0 or 1. */
+ * zero instead of wrapping, in the parts it reaches: `and`, `or` and select look only at the
+ * operands they need, and x * 0 is folded away whatever x. Division and modulo floor. Comparisons
+ * and logic give 0 or 1. */
 #ifndef KILN_BASE_EXPR_H
 #define KILN_BASE_EXPR_H
 
@@ -47,7 +49,13 @@ struct expr_node {
   int64_t value;  /* EXPR_CONST */
   struct sym sym; /* EXPR_SYM */
   struct expr in[3];
+  uint32_t
+      size; /* nodes of the expression as a tree (shared parts counted each time), saturating */
 };
+
+/* Larger expressions are refused by expr_parse and expr_eval, and printed as `<too large>`: sharing
+ * can make a tree exponentially larger than its pool. Builders check expr_size. */
+#define EXPR_MAX_SIZE 4096
 
 struct expr_pool {
   struct arena *arena;
@@ -66,13 +74,17 @@ struct expr expr_op3(struct expr_pool *p, enum expr_op op, struct expr a, struct
 static inline const struct expr_node *expr_at(const struct expr_pool *p, struct expr e) {
   return &p->nodes.at[e.id];
 }
+static inline uint32_t expr_size(const struct expr_pool *p, struct expr e) {
+  return p->nodes.at[e.id].size;
+}
 /* True and *value if e is a constant. */
 bool expr_is_const(const struct expr_pool *p, struct expr e, int64_t *value);
 /* Copies an expression into another pool (other symtab). */
 struct expr expr_import(struct expr_pool *to, const struct expr_pool *from, struct expr e);
 
-/* Infix text with the fewest parentheses; symbol names are printed as they are
- * ([A-Za-z_][A-Za-z0-9_.]*). */
+/* Infix text with the fewest parentheses: Lua's operators and precedence (`not` is a prefix), calls
+ * for min, max, cdiv, select. Symbol names ([A-Za-z_][A-Za-z0-9_.]*, none of and, or, not) are
+ * printed as they are. */
 void expr_print(const struct expr_pool *p, struct expr e, struct strbuf *out);
 /* Parses text up to `end`; on failure returns {0} and *error (static text) and *at. */
 struct expr expr_parse(struct expr_pool *p, const char *text, const char *end, const char **error,
