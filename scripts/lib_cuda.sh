@@ -121,14 +121,14 @@ fetch_wheel() {
 setup_cuda() {
   major=$(driver_cuda_major)
   if ! find_nvrtc; then
-    if [ "${KILN_NVRTC:-}" = none ]; then
-      say "no NVRTC, as KILN_NVRTC=none asks: kernels are interpreted, not compiled"
+    if [ "${KILN_WITHOUT_NVRTC:-0}" = 1 ]; then
+      say "no NVRTC, as KILN_WITHOUT_NVRTC=1 asks: kernels are interpreted, not compiled"
       return 0
     fi
     if ! fetch_wheel "nvrtc-${major:-13}" || ! find_nvrtc; then
       die "no NVRTC 12.4 or later here, and none could be fetched (see $(relative "$log"))" \
         "Install a CUDA toolkit, or python3 with pip and access to its package index," \
-        "or set KILN_NVRTC=none to go on without compiling kernels."
+        "or set KILN_WITHOUT_NVRTC=1 to go on without compiling kernels."
     fi
   fi
   if gpu_seen && ! find_cublas; then

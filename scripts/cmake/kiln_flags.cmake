@@ -1,6 +1,7 @@
 # The interface target kiln_flags: language, warnings and instrumentation of Kiln's own code.
 add_library(kiln_flags INTERFACE)
-target_include_directories(kiln_flags INTERFACE "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+target_include_directories(kiln_flags INTERFACE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/include"
+                           "${CMAKE_BINARY_DIR}")
 target_compile_definitions(kiln_flags INTERFACE _POSIX_C_SOURCE=200809L)
 target_compile_options(kiln_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wstrict-prototypes
