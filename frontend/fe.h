@@ -22,6 +22,13 @@ struct fe_limits {
   size_t host_mem; /* bytes of host arrays alive at once in inputs() and oracle(): 8 GiB */
 };
 
+struct fe_matmul {
+  int64_t m, n, k;
+  const double *a, *b;
+  int64_t a_row, a_col, b_row, b_col;
+  double *c;
+};
+
 /* What the embedding program provides. Copied by fe_load; `diags` and what the callbacks need must
  * outlive the file. */
 struct fe_host {
@@ -38,10 +45,11 @@ struct fe_host {
   void (*print)(void *user, const char *text, size_t n);
   /* Polled now and then; true abandons the call with DIAG_INTERRUPTED. May be NULL. */
   bool (*interrupted)(void *user);
-  /* c[m,n] = a[m,k] . b[k,n], row-major double. May be NULL (a plain blocked loop runs); false: it
+  /* c[m,n] = a[m,k] . b[k,n], double, c row-major. Strides in elements: a[i,p] is
+   * a[i * a_row + p * a_col]; one of the two is 1, so a transposed operand is not copied and an
+   * argument's own array reaches the callback. May be NULL (a plain blocked loop runs); false: it
    * failed (and reported why). */
-  bool (*matmul)(void *user, int64_t m, int64_t n, int64_t k, const double *a, const double *b,
-                 double *c);
+  bool (*matmul)(void *user, const struct fe_matmul *mm);
   void *user;
 };
 
@@ -103,7 +111,7 @@ struct fe_case {
   uint32_t n_scalars;
   const char *const *absent; /* optional arguments left out */
   uint32_t n_absent;
-  int64_t seed; /* 1 if not given */
+  int64_t seed; /* 0 if not given */
   struct diag_loc loc;
 };
 
@@ -213,6 +221,9 @@ struct fe_problem {
   expr_lookup dim; /* value of a dim by name */
   void *dim_user;
   uint64_t absent;
+  /* Round each element of every result (partial results too) to f32: the oracle as an unfused
+   * single-precision composition, which is the baseline of the error policy. */
+  bool single;
 };
 
 /* Dims of an argument. Reports SHAPE_BINDING and returns false where a dim has no value. */
