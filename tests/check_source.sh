@@ -1,0 +1,148 @@
+#!/bin/sh
+# Checks of the source tree: who includes whom, who may allocate, sizes, and what must not be in it.
+# Every rule is a pattern of what breaks it; tests/check_rules.sh plants a break for each rule.
+# KILN_SRC: the tree to look at.
+set -eu
+cd "${KILN_SRC:-$(dirname "$0")/..}"
+results=$(mktemp) # one line a rule: rules run at the end of pipelines, in subshells
+trap 'rm -f "$results"' EXIT
+
+# rule NAME: reads what breaks the rule from stdin.
+rule() {
+  broken=$(cat)
+  if [ -z "$broken" ]; then
+    echo passed >>"$results"
+    return 0
+  fi
+  echo failed >>"$results"
+  echo "broken: $1"
+  echo "$broken" | head -n 20 | sed 's/^/  /'
+}
+
+# Files of the product: what is tracked by git if this is a checkout, else everything but outputs.
+files() {
+  if [ -e .git ] && command -v git >/dev/null 2>&1; then
+    git ls-files --cached --others --exclude-standard -- "$@"
+  else
+    find "$@" -type f 2>/dev/null | grep -vE '^(\./)?(build|\.kiln)/'
+  fi | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
+}
+
+code() { files "$@" | grep -E '\.(c|h|def)$' || true; }
+
+# in_files PATTERN: grep over the files named on stdin; nothing found is no error.
+in_files() { xargs -r grep -nE "$1" /dev/null || true; }
+
+# Comments and string literals blanked, line numbers kept; then PATTERN over what is left.
+in_code() {
+  pattern=$1
+  while read -r file; do
+    awk -v file="$file" '
+      { line = $0; out = ""
+        while (line != "") {
+          if (comment) {
+            at = index(line, "*/")
+            if (!at) { line = ""; break }
+            line = substr(line, at + 2); comment = 0; continue
+          }
+          c = substr(line, 1, 1)
+          if (substr(line, 1, 2) == "//") break
+          if (substr(line, 1, 2) == "/*") { comment = 1; line = substr(line, 3); continue }
+          if (c == "\"" || c == "\047") {
+            if (match(line, c == "\"" ? "^\"([^\"\\\\]|\\\\.)*\"" : "^\047([^\047\\\\]|\\\\.)*\047")) {
+              out = out c c; line = substr(line, RLENGTH + 1); continue
+            }
+          }
+          out = out c; line = substr(line, 2)
+        }
+        print file ":" NR ": " out }' "$file"
+  done | grep -E "^[^:]*:[0-9]+: $pattern" || true
+}
+
+# arrow FOLDER ALLOWED...: every quoted include in FOLDER must name an allowed folder.
+arrow() {
+  folder=$1
+  shift
+  allowed=$(echo "$@" | tr ' ' '|')
+  code "$folder" | in_files '^ *# *include *"' |
+    grep -vE "# *include *\"($allowed)/" | rule "$folder includes only: $*"
+}
+
+arrow base base
+arrow ir ir base
+arrow frontend frontend ir base
+arrow codegen codegen ir base generated
+arrow runtime runtime base
+arrow autotune autotune ir codegen runtime base
+arrow api api frontend codegen runtime ir base include autotune generated
+arrow cli cli include
+code base ir frontend codegen runtime autotune api cli include |
+  in_files '# *include *["<]?.*(tests/|kernels_ref/|cmocka)' | rule "nothing includes from tests/ or kernels_ref/"
+code base ir frontend codegen runtime autotune cli | grep -v '^cli/' |
+  in_files '# *include *[<"](include/)?kiln\.h' | rule "the layers below api/ do not know kiln.h"
+code ir base runtime codegen | in_files '# *include *<(lua|lauxlib|lualib)' | rule "Lua is the frontend's"
+
+libraries="base ir frontend codegen runtime autotune api include"
+# shellcheck disable=SC2086  # a list of folders
+{
+  code $libraries | grep -v '^base/arena\.c$' |
+    in_code '(.*[^A-Za-z0-9_.>])?(malloc|calloc|realloc|free|strdup|strndup|asprintf)[ ]*\(' |
+    rule "memory comes from struct mem_alloc: the C allocator is named in base/arena.c alone"
+  code $libraries | grep -v '^runtime/worker/' |
+    in_code '(.*[^A-Za-z0-9_.>])?(exit|_exit|_Exit|abort|quick_exit|signal|sigaction|fork|vfork|system|popen)[ ]*\(' |
+    rule "libraries neither end the process, nor take signals, nor fork"
+  code $libraries |
+    in_code '(.*[^A-Za-z0-9_.>])?(sprintf|strcpy|strcat|gets|alloca|strtok|asctime|localtime|setlocale)[ ]*\(' |
+    rule "no unbounded or process-wide C functions"
+}
+
+code base ir frontend codegen runtime autotune program api cli include tests bench |
+  while read -r file; do
+    lines=$(wc -l <"$file")
+    if [ "$lines" -gt 1500 ]; then echo "$file: $lines lines"; fi
+  done | rule "no file is longer than 1,500 lines"
+
+{ code base ir frontend codegen runtime autotune program api cli include tests bench
+  files scripts tests kernels_ref .ci | grep -E '\.(sh|py|lua|cmake|txt)$|^scripts/|^\.ci/' |
+    grep -vE '^tests/(data|golden|fuzz|lua/official)/'; } | sort -u |
+  while read -r file; do
+    # Bytes of UTF-8 continuation do not take columns.
+    LC_ALL=C sed 's/[\x80-\xbf]//g' "$file" |
+      LC_ALL=C awk -v file="$file" 'length($0) > 100 { print file ":" NR ": " length($0) " columns" }'
+  done | rule "no line is longer than 100 columns"
+
+code base ir frontend codegen runtime autotune program api cli include tests bench |
+  in_files '(TODO|FIXME|XXX)' | grep -vE 'TODO\([0-9]+\)|XXX[A-Z]' | rule "a TODO has an issue's number"
+
+code base ir frontend codegen runtime autotune program api cli include tests |
+  while read -r file; do
+    if [ "$(head -c 2 "$file")" != '/*' ] && [ "$(head -c 2 "$file")" != '//' ]; then echo "$file"; fi
+  done | rule "every file says at its head what it is"
+
+# Machine paths and package hosts. The patterns are broken up so that this file does not match.
+files . | grep -vE '^tests/(data|fuzz)/|\.(png|gz|bin|cubin|fatbin)$' |
+  in_files '(^|[^A-Za-z0-9_./-])/(wo''rk|ro''ot|ho''me)/[A-Za-z0-9_]' | rule "no paths of one machine"
+files . | grep -vE '^tests/(data|fuzz)/|\.(png|gz|bin|cubin|fatbin)$' |
+  in_files '(py''pi\.org|pythonho''sted|deb\.deb''ian\.org|archive\.ubu''ntu|index''-url|artifact''ory)' |
+  rule "no registry's host is named"
+
+# Tables: stable codes and names are unique.
+if [ -e base/diags.def ]; then
+  sed -n 's/^DIAG([A-Z_0-9]*, "\(K[0-9]*\)".*/\1/p' base/diags.def | sort | uniq -d |
+    rule "diagnostic codes are unique"
+  sed -n 's/^DIAG(\([A-Z_0-9]*\),.*/\1/p' base/diags.def | sort | uniq -d |
+    rule "diagnostic names are unique"
+  grep -E '^DIAG\(' base/diags.def | grep -vE '^DIAG\([A-Z_0-9]+, "K[0-9]{4}", "[^"]+"\)' |
+    rule "every diagnostic has a code of four digits and a summary"
+fi
+for table in ir/*.def codegen/*.def base/*.def; do
+  [ -e "$table" ] || continue
+  sed -n 's/^\([A-Z_]*\)(\([A-Za-z_0-9]*\), *.*/\1 \2/p' "$table" | sort | uniq -d |
+    rule "$table: each row's name is unique"
+  grep -n -E '^[A-Z_]+\(' "$table" | sed -n 's/^\([0-9]*\):[A-Z_]*([A-Za-z_0-9]*, *"\([^"]*\)".*/\2/p' |
+    sort | uniq -d | rule "$table: each row's text is unique"
+done
+
+failed=$(grep -c failed "$results" || true)
+echo "$(grep -c passed "$results" || true) passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
