@@ -79,7 +79,9 @@ struct recipe {
 struct recipe *recipe_new(struct arena *a, struct symtab *syms);
 /* Canonical text; line 1 is `kiln-recipe 1`. */
 void recipe_print(const struct recipe *r, struct strbuf *out);
-/* Exact inverse; reports to `diags` with file index `file` and returns NULL on failure. */
+/* Exact inverse. Checks all that can be checked without arguments (indices, limits of CUDA, unique
+ * names), so that data from a file cannot make a launch misbehave. Reports the first error to
+ * `diags` with file index `file` and returns NULL. */
 struct recipe *recipe_parse(struct arena *a, struct symtab *syms, struct diag_sink *diags,
                             uint32_t file, const char *text, size_t n);
 
