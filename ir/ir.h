@@ -47,6 +47,7 @@ enum ir_trait {
   IR_TERM = 32,
   IR_SYNC = 64,
   IR_ASYNC = 128,
+  IR_EXACT = 256,
 };
 
 enum ir_attr_key {

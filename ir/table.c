@@ -17,6 +17,7 @@
 #define TERM     IR_TERM
 #define SYNC     IR_SYNC
 #define ASYNC    IR_ASYNC
+#define EXACT    IR_EXACT
 
 #define MAX_ATTRS (sizeof((struct ir_opinfo *)0)->attrs / sizeof((struct ir_opinfo *)0)->attrs[0])
 
