@@ -1,0 +1,132 @@
+/* The interpreter's frame: memory, the grid, and what each program starts with; see interp.h. */
+#include "ir/interp_impl.h"
+
+#include "base/check.h"
+#include "base/num.h"
+
+struct interp_tensor interp_dense(void *data, enum dtype t, uint32_t rank, const int64_t *dim) {
+  struct interp_tensor r = {.data = data, .dtype = t, .rank = rank};
+  uint64_t s = 1; /* of dims that no memory could have, strides wrap; binding refuses the tensor */
+  for (uint32_t k = rank; k-- > 0;) {
+    r.dim[k] = dim[k];
+    r.stride[k] = (int64_t)s;
+    s *= (uint64_t)dim[k];
+  }
+  return r;
+}
+
+/* A permutation of [0, n) that needs no memory: a Feistel network over the next even number of bits,
+ * walked until it lands inside. */
+static uint64_t mix(uint64_t x) {
+  x ^= x >> 30;
+  x *= UINT64_C(0xbf58476d1ce4e5b9);
+  x ^= x >> 27;
+  x *= UINT64_C(0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+static uint64_t permute(uint64_t i, uint64_t n, uint64_t seed) {
+  unsigned half = 1;
+  while (half < 32 && UINT64_C(1) << (2 * half) < n)
+    half++;
+  uint64_t mask = (UINT64_C(1) << half) - 1;
+  do {
+    uint64_t left = i >> half, right = i & mask;
+    for (uint64_t round = 1; round <= 4; round++) {
+      uint64_t next = left ^ (mix(right + seed * 0x9e3779b97f4a7c15 + round) & mask);
+      left = right;
+      right = next;
+    }
+    i = left << half | right;
+  } while (i >= n);
+  return i;
+}
+
+/* The values that every program starts from: scalars and dims; views need no slot. */
+static void set_entry(struct interp *in, const struct interp_arg *args) {
+  const struct ir_module *m = in->m;
+  const struct ir_blocknode *body = ir_block_at(m, m->body);
+  uint32_t next = 0;
+  for (uint32_t k = 0; k < m->args.n; k++) {
+    const struct ir_arg *a = &m->args.at[k];
+    if (a->optional && !a->present)
+      continue;
+    struct ir_val v = body->args.at[next++];
+    if (a->kind != IR_ARG_SCALAR)
+      continue;
+    void *o = val_buf(in, v);
+    switch (cell_of(in, a->dtype)) {
+    case CELL_FLOAT: *(float *)o = (float)num_round(a->dtype, args[k].f); break;
+    case CELL_DOUBLE: *(double *)o = num_round(a->dtype, args[k].f); break;
+    case CELL_INT: *(int64_t *)o = args[k].i; break;
+    case CELL_BOOL: *(uint8_t *)o = args[k].i != 0; break;
+    }
+  }
+  for (uint32_t d = 0; d < m->dims.n; d++)
+    *(int64_t *)val_buf(in, body->args.at[next++]) = in->dims[d];
+  KILN_ASSERT(next + m->n_grid == body->args.n);
+}
+
+static void run_programs(struct interp *in) {
+  const struct ir_blocknode *body = ir_block_at(in->m, in->m->body);
+  uint64_t n = (uint64_t)in->grid[0] * (uint64_t)in->grid[1] * (uint64_t)in->grid[2];
+  for (uint64_t i = 0; i < n && !in->stopped; i++) {
+    uint64_t p = in->opt.grid_seed ? permute(i, n, in->opt.grid_seed) : i;
+    in->program = (uint32_t)(p + 1); /* a serial only where races are checked: then it fits */
+    if (!in->program)
+      in->program = 1;
+    for (uint32_t k = 0; k < in->m->n_grid; k++) {
+      in->at[k] = (int64_t)(p % (uint64_t)in->grid[k]);
+      p /= (uint64_t)in->grid[k];
+      *(int64_t *)val_buf(in, body->args.at[body->args.n - in->m->n_grid + k]) = in->at[k];
+    }
+    interp_exec_body(in);
+  }
+  if (in->n_races > INTERP_MAX_RACES)
+    diag_report(in->diags, DIAG_ERROR, DIAG_RACE, DIAG_NOWHERE,
+                "%llu conflicting accesses in all; the first %d are shown",
+                (unsigned long long)in->n_races, INTERP_MAX_RACES);
+}
+
+static void mark_stored(void *user, struct ir_module *m, struct ir_op o) {
+  struct interp *in = user;
+  if (ir_op_at(m, o)->opcode == IR_STORE)
+    in->bound[in->view_arg[ir_op_at(m, o)->in[0].id]].tracked = true;
+}
+
+struct run {
+  struct interp in;
+  const struct interp_arg *args;
+  uint32_t n_args;
+  bool ok;
+};
+
+static void run(void *user) {
+  struct run *r = user;
+  struct interp *in = &r->in;
+  if (!interp_bind(in, r->args, r->n_args))
+    return;
+  interp_plan(in);
+  if (in->opt.check_races) /* the walk hands out a module that may be changed; this one does not */
+    ir_walk((struct ir_module *)in->m, in->m->body, mark_stored, in);
+  set_entry(in, r->args);
+  run_programs(in);
+  r->ok = !in->stopped && !in->n_races;
+}
+
+bool interp_run(const struct ir_module *m, const struct interp_arg *args, uint32_t n_args,
+                const struct interp_options *opt, struct diag_sink *diags,
+                const struct mem_alloc *mem) {
+  KILN_ASSERT(m->stage != IR_MACHINE_STAGE);
+  struct arena arena;
+  arena_init(&arena, mem, NULL);
+  struct run r = {
+      .in = {.m = m, .opt = *opt, .diags = diags, .arena = &arena}, .args = args, .n_args = n_args};
+  if (!arena_guard(&arena, run, &r)) {
+    diag_report(diags, DIAG_ERROR, DIAG_NO_MEMORY, DIAG_NOWHERE,
+                "out of memory while interpreting kernel '%s'", ir_sym(m, m->kernel));
+    r.ok = false;
+  }
+  arena_free(&arena);
+  return r.ok;
+}

@@ -1,0 +1,136 @@
+/* Private to ir/interp*.c: how a run is held.
+ *
+ * Every value but a view lives in a slot: a buffer of cells, row-major, allocated once per run. A
+ * cell is wider than the element: narrow floats are held as float (already rounded), all integers as
+ * int64_t (already wrapped), so that each op has one plain loop per kind of cell. Slots whose values
+ * are never live together share a buffer (interp_plan.c). */
+#ifndef KILN_IR_INTERP_IMPL_H
+#define KILN_IR_INTERP_IMPL_H
+
+#include "ir/interp.h"
+
+enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL };
+
+/* Who touched an element first, for race checks. Programs count from 1; 0: nobody. */
+struct shadow {
+  uint32_t writer, writer_op;
+  uint32_t reader, reader_op; /* reader SHADOW_MANY: several programs */
+};
+#define SHADOW_MANY      UINT32_MAX
+#define SHADOW_PAGE      1024
+#define INTERP_MAX_RACES 8 /* reported one by one; more are only counted */
+
+/* A tensor argument as bound for the run. */
+struct interp_bound {
+  struct interp_tensor t;
+  bool tracked;              /* race checks: some op stores to it */
+  struct map pages;          /* element offset / SHADOW_PAGE -> index + 1 into page */
+  VEC(struct shadow *) page; /* arena memory */
+  int64_t last_key;          /* the page found last */
+  struct shadow *last_page;  /* NULL: none yet */
+};
+
+struct interp {
+  const struct ir_module *m;
+  struct interp_options opt;
+  struct diag_sink *diags;
+  struct arena *arena;
+  struct interp_bound *bound; /* by module argument */
+  int64_t *dims;              /* by module dim */
+  bool *dim_known;
+
+  /* Plan */
+  uint32_t *slot;     /* by value: 1-based slot, 0 for views */
+  uint32_t *view_arg; /* by value: module argument of a view */
+  uint32_t *last_use; /* by value: the op of its own block that uses it last, 0 if none */
+  void **buf;         /* by slot */
+  size_t *buf_bytes;
+  uint32_t n_slots;
+  size_t scratch_bytes; /* what the neediest op wants */
+  void *scratch;
+
+  /* The program that runs */
+  int64_t grid[3], at[3];
+  uint32_t program; /* 1-based serial for shadows */
+  uint64_t steps, work, poll_at;
+  uint64_t n_races;
+  bool stopped; /* an error was reported: unwind */
+};
+
+/* Bytes of one cell, and its kind for a dtype in the run's domain. */
+static inline size_t cell_size(enum cell c) {
+  return c == CELL_BOOL ? 1 : c == CELL_FLOAT ? sizeof(float) : sizeof(double);
+}
+static inline enum cell cell_of(const struct interp *in, enum dtype t) {
+  if (t == DT_BOOL)
+    return CELL_BOOL;
+  if (!dtype_is_float(t))
+    return CELL_INT;
+  return t == DT_F64 || in->opt.domain == INTERP_DOUBLE ? CELL_DOUBLE : CELL_FLOAT;
+}
+static inline enum dtype val_dtype(const struct interp *in, struct ir_val v) {
+  return (enum dtype)ir_value_at(in->m, v)->type.dtype;
+}
+static inline enum cell val_cell(const struct interp *in, struct ir_val v) {
+  return cell_of(in, val_dtype(in, v));
+}
+/* Elements of a value: 1 for a scalar. */
+static inline size_t val_elems(const struct interp *in, struct ir_val v) {
+  const struct ir_type *t = &ir_value_at(in->m, v)->type;
+  size_t n = 1;
+  for (uint32_t k = 0; k < t->rank; k++)
+    n *= (size_t)t->dim[k];
+  return n;
+}
+static inline void *val_buf(const struct interp *in, struct ir_val v) {
+  return in->buf[in->slot[v.id]];
+}
+static inline int64_t val_int(const struct interp *in, struct ir_val v) {
+  return *(const int64_t *)val_buf(in, v);
+}
+
+/* interp_plan.c: gives every value its slot. */
+void interp_plan(struct interp *in);
+
+/* interp_bind.c: dims, shapes, facts, grid. False after an error. */
+bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_args);
+
+/* interp_exec.c: runs the body once for in->at; false when the run must stop. An op without an
+ * entry in the table cannot be interpreted. */
+bool interp_exec_body(struct interp *in);
+bool interp_has_op(enum ir_opcode opcode);
+
+/* interp_elem.c: elementwise ops (select, comparisons, bits and math among them) and cast. */
+bool interp_is_elem(enum ir_opcode opcode);
+void interp_elem(struct interp *in, const struct ir_opnode *op);
+void interp_cast(struct interp *in, const struct ir_opnode *op);
+/* Rounds cells to a narrow float type, in place; wraps integer cells to their width. */
+void interp_round_cells(enum dtype t, size_t n, float *cells);
+void interp_wrap_cells(enum dtype t, size_t n, int64_t *cells);
+
+/* interp_shape.c: constants, shapes, reductions, dot. */
+void interp_const(struct interp *in, const struct ir_opnode *op);
+void interp_splat(struct interp *in, const struct ir_opnode *op);
+void interp_iota(struct interp *in, const struct ir_opnode *op);
+void interp_broadcast(struct interp *in, const struct ir_opnode *op);
+void interp_reshape(struct interp *in, const struct ir_opnode *op); /* item too */
+void interp_transpose(struct interp *in, const struct ir_opnode *op);
+void interp_reduce(struct interp *in, const struct ir_opnode *op);
+void interp_dot(struct interp *in, const struct ir_opnode *op);
+size_t interp_dot_scratch(const struct interp *in, const struct ir_opnode *op);
+size_t interp_reduce_scratch(const struct interp *in, const struct ir_opnode *op);
+
+/* interp_mem.c */
+void interp_load(struct interp *in, struct ir_op o);
+void interp_store(struct interp *in, struct ir_op o);
+
+/* interp_text.c: messages and printed values. report: at the op, naming the program, with its call
+ * stack as notes; fail: the same, and the run stops. */
+void interp_fail(struct interp *in, struct ir_op o, enum diag_id id, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void interp_report(struct interp *in, struct ir_op o, enum diag_id id, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void interp_assert(struct interp *in, struct ir_op o);
+void interp_print(struct interp *in, struct ir_op o);
+
+#endif
