@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "ir/table.h"
+#include "ir/verify.h"
 
 #include <math.h>
 
@@ -17,6 +18,7 @@ struct printer {
   uint32_t *number; /* per value: its number in the text + 1, 0 = not yet seen */
   uint32_t n_numbers;
   uint32_t depth;
+  const struct ir_notes *notes; /* NULL: none */
 };
 
 static bool word_byte(char c, bool first) {
@@ -373,6 +375,13 @@ static struct ir_block put_block_end(struct printer *p, struct ir_block b) {
   return n->blocks[i];
 }
 
+/* Findings about an op, as comments below it. */
+static void put_notes(struct printer *p, struct ir_op o) {
+  for (uint32_t i = 0; p->notes && i < p->notes->list.n; i++)
+    if (p->notes->list.at[i].op.id == o.id)
+      sb_printf(p->out, "; ^ %s\n", p->notes->list.at[i].text);
+}
+
 static void print_body(struct printer *p) {
   const struct ir_module *m = p->m;
   struct ir_block b = m->body;
@@ -383,6 +392,7 @@ static void print_body(struct printer *p) {
       indent(p);
       put_op(p, o);
       sb_putc(p->out, '\n');
+      put_notes(p, o);
       if (n->n_blocks) {
         p->depth++;
         b = n->blocks[0];
@@ -532,12 +542,18 @@ static void print_recipe(struct printer *p) {
 }
 
 void ir_print(const struct ir_module *m, struct ir_print_options opt, struct strbuf *out) {
+  ir_print_notes(m, opt, NULL, out);
+}
+
+void ir_print_notes(const struct ir_module *m, struct ir_print_options opt,
+                    const struct ir_notes *notes, struct strbuf *out) {
   static const char *const stages[] = {"tile", "scheduled", "machine"};
-  struct printer p = {.m = m, .opt = opt, .out = out, .depth = 2};
+  struct printer p = {.m = m, .opt = opt, .out = out, .depth = 2, .notes = notes};
   p.number = ARENA_ARRAY(out->arena, uint32_t, m->values.n);
   sb_printf(out, "kiln-ir %d %s\nkernel ", IR_VERSION, stages[m->stage]);
   put_sym(&p, m->kernel);
   sb_puts(out, " {\n");
+  put_notes(&p, (struct ir_op){0});
   print_syms(&p, "  target ", m->target.id != 0, &m->target);
   print_config(&p);
   print_args(&p);
