@@ -30,7 +30,7 @@ trap cleanup EXIT
 mirror() { # this machine's mirror of Debian
   sed -n 's/^URIs: *\([^ ]*\/debian\)\/* *$/\1/p; s/^deb \(\[[^]]*\] \)*\([^ ]*\/debian\)\/* .*/\2/p' \
     /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null |
-    head -n 1
+    awk 'NR == 1' || true # not every one of these files exists
 }
 
 if [ ! -e "$base/.complete" ]; then
@@ -51,9 +51,13 @@ cp -L /etc/hosts "$root/etc/hosts"
 for file in /etc/pip.conf /etc/apt/apt.conf.d/99artifact-registry; do
   if [ -e "$file" ]; then cp -L "$file" "$root$file"; fi
 done
-mkdir -p "$root/etc/ssl/certs"
-cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-settings=$(env | grep -E '^(PIP_(INDEX_URL|EXTRA_INDEX_URL|CERT|TRUSTED_HOST|DEFAULT_TIMEOUT)|[a-z]+_proxy|[A-Z]+_PROXY|SSL_CERT_FILE|REQUESTS_CA_BUNDLE)=' || true)
+# Under a name of its own: installing ca-certificates replaces the usual one.
+mkdir -p "$root/etc/ssl"
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/lent.crt"
+lent='PIP_(INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|DEFAULT_TIMEOUT)|[a-z]+_proxy|[A-Z]+_PROXY'
+settings=$(env | grep -E "^($lent)=" || true)
+settings="${settings:+$settings
+}PIP_CERT=/etc/ssl/lent.crt"
 mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mkdir -p "$root/dev/shm"
