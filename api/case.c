@@ -1,0 +1,470 @@
+/* Cases: inputs, a run on poisoned outputs between guard bands, the verdict, the times. */
+#include "api/api.h"
+
+#include <math.h>
+#include <string.h>
+
+struct case_run {
+  struct kiln_file *file;
+  struct kiln_context *ctx;
+  const struct kiln_request *req;
+  enum kiln_on on;
+  uint32_t flags;
+  struct arena *a;
+  struct api_problem p;
+  struct kiln_variant *v;
+  struct api_image *images;   /* per argument */
+  double **inputs;            /* dense, as rounded; NULL for pure outputs and absent ones */
+  struct kiln_report *report; /* NULL until there is something to report; `draft` */
+  struct kiln_report draft;
+  struct kiln_output_report *outputs;
+  /* GPU */
+  struct rt_device *dev;
+  struct rt_buffer **buffers;
+  struct rt_arg *args;
+  struct rt_prepared *prepared;
+  const struct kiln_report **out;
+};
+
+static bool is_tensor(const struct api_arg *arg) {
+  return arg->kind != IR_ARG_SCALAR && !arg->absent;
+}
+
+static bool is_read(const struct api_arg *arg) {
+  return is_tensor(arg) && arg->kind != IR_ARG_OUT;
+}
+
+static bool is_written(const struct api_arg *arg) {
+  return is_tensor(arg) && (arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_INOUT);
+}
+
+/* ---- inputs ---- */
+
+static enum kiln_status make_inputs(struct case_run *r, bool small) {
+  struct api_problem *p = &r->p;
+  uint32_t before = r->ctx->diags.list.n;
+  uint64_t given = 0;
+  struct fe_array *arrays = ARENA_ARRAY(r->a, struct fe_array, p->n_args + 1);
+  r->inputs = ARENA_ARRAY(r->a, double *, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    struct api_arg *arg = &p->args[i];
+    arrays[i].rank = arg->rank;
+    memcpy(arrays[i].dim, arg->dim, sizeof arg->dim);
+    if (arg->absent)
+      continue;
+    r->inputs[i] = ARENA_ARRAY(r->a, double, api_elements(arg) + 1);
+    arrays[i].data = r->inputs[i];
+  }
+  if (p->kernel && p->kernel->has_inputs) {
+    struct fe_problem fp = {
+        .config = &p->config, .dim = api_dim_lookup, .dim_user = p, .absent = p->absent};
+    if (!fe_inputs(r->file->fe, p->kernel, &fp, p->seed, arrays, &given))
+      return api_failure_since(r->ctx, before);
+  }
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    struct api_arg *arg = &p->args[i];
+    double *x = r->inputs[i];
+    int64_t n = x ? api_elements(arg) : 0;
+    if (arg->kind == IR_ARG_SCALAR)
+      x[0] = small ? nearbyint(arg->number) : arg->number;
+    else if (!(given >> i & 1) && is_read(arg))
+      for (int64_t e = 0; e < n; e++)
+        x[e] = rt_random(small ? RT_FILL_SMALL : RT_FILL_NORMAL, p->seed * 64 + i, (uint64_t)e);
+    for (int64_t e = 0; e < n; e++)
+      x[e] = num_round(arg->dtype, x[e]);
+  }
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    struct api_arg *arg = &p->args[i];
+    if (!is_tensor(arg))
+      continue;
+    if (!r->images[i].memory && !api_image_new(r->ctx, r->a, arg, &r->images[i]))
+      return KILN_INVALID;
+    api_image_poison(&r->images[i], arg);
+    if (is_read(arg))
+      api_image_store(&r->images[i], arg, r->inputs[i]);
+    if (arg->kind == IR_ARG_OUT)
+      r->inputs[i] = NULL;
+  }
+  return KILN_OK;
+}
+
+/* ---- running ---- */
+
+static enum kiln_status run_interp(struct case_run *r) {
+  struct api_problem *p = &r->p;
+  struct interp_arg *args = ARENA_ARRAY(r->a, struct interp_arg, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    const struct api_arg *arg = &p->args[i];
+    args[i].f = r->inputs[i] && !arg->rank ? r->inputs[i][0] : 0;
+    args[i].i = dtype_is_float(arg->dtype) ? 0 : (int64_t)args[i].f;
+    if (!is_tensor(arg))
+      continue;
+    struct interp_tensor *t = &args[i].tensor;
+    t->data = r->images[i].memory + RT_GUARD_BYTES + r->images[i].origin;
+    t->dtype = arg->dtype;
+    t->rank = arg->rank;
+    memcpy(t->dim, arg->dim, sizeof t->dim);
+    memcpy(t->stride, arg->stride, sizeof t->stride);
+  }
+  struct interp_options opt = {.domain = INTERP_ROUNDED,
+                               .grid_seed = p->seed + 1,
+                               .check_races = true,
+                               .interrupted = api_interrupted,
+                               .user = r->ctx};
+  uint32_t before = r->ctx->diags.list.n;
+  return interp_run(r->v->tile, args, p->n_args, &opt, &r->ctx->diags, &r->ctx->mem)
+             ? KILN_OK
+             : api_failure_since(r->ctx, before);
+}
+
+static enum kiln_status upload(struct case_run *r) {
+  enum rt_status st = RT_OK;
+  for (uint32_t i = 0; i < r->p.n_args && st == RT_OK; i++)
+    if (r->buffers[i])
+      st = rt_buffer_upload(r->buffers[i], 0, r->images[i].memory + RT_GUARD_BYTES,
+                            r->images[i].bytes);
+  return api_from_rt(st);
+}
+
+/* Device buffers, arguments and the prepared launch. */
+static enum kiln_status prepare_gpu(struct case_run *r) {
+  struct api_problem *p = &r->p;
+  enum kiln_status st = api_device(r->ctx, &r->dev);
+  if (st == KILN_OK)
+    st = api_load(r->v);
+  for (uint32_t i = 0; i < p->n_args && st == KILN_OK; i++) {
+    const struct api_arg *arg = &p->args[i];
+    r->args[i].absent = arg->absent;
+    if (!is_tensor(arg))
+      continue;
+    st = api_from_rt(rt_buffer_new(r->dev, arg->name, r->images[i].bytes, &r->buffers[i]));
+    if (st == KILN_OK)
+      r->args[i].tensor =
+          api_rt_tensor(arg, (char *)rt_buffer_data(r->buffers[i]) + r->images[i].origin);
+  }
+  return st;
+}
+
+/* Uploads the images, launches once, downloads the outputs into the images. */
+static enum kiln_status run_gpu(struct case_run *r) {
+  struct api_problem *p = &r->p;
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (p->args[i].kind == IR_ARG_SCALAR) {
+      r->args[i].f64 = r->inputs[i][0];
+      r->args[i].i64 = dtype_is_float(p->args[i].dtype) ? 0 : (int64_t)r->inputs[i][0];
+    }
+  rt_prepared_free(r->prepared);
+  r->prepared = NULL;
+  enum kiln_status st = upload(r);
+  if (st == KILN_OK)
+    st = api_from_rt(
+        rt_prepare(r->v->module, r->v->machine->recipe, r->args, p->n_args, NULL, &r->prepared));
+  rt_stream stream;
+  if (st == KILN_OK)
+    st = api_from_rt(rt_device_stream(r->dev, &stream));
+  if (st == KILN_OK)
+    st = api_from_rt(rt_launch(r->prepared, stream));
+  if (st == KILN_OK)
+    st = api_from_rt(rt_device_sync(r->dev));
+  for (uint32_t i = 0; i < p->n_args && st == KILN_OK; i++) {
+    if (!r->buffers[i])
+      continue;
+    st = api_from_rt(rt_buffer_check_guards(r->buffers[i]));
+    if (st == KILN_OK)
+      st = api_from_rt(rt_buffer_download(r->buffers[i], 0, r->images[i].memory + RT_GUARD_BYTES,
+                                          r->images[i].bytes));
+  }
+  return st;
+}
+
+/* ---- the verdict ---- */
+
+/* The shape as rt_verify takes it: last dim x the rest, from a dense copy in the dtype. */
+static void judge_output(struct case_run *r, uint32_t i, const struct api_reference *ref,
+                         bool exact, struct kiln_output_report *out, struct rt_verdict *verdict) {
+  const struct api_arg *arg = &r->p.args[i];
+  int64_t n = api_elements(arg), cols = arg->rank ? arg->dim[arg->rank - 1] : 1;
+  /* Bytes, not values, are compared: copy elements, do not convert them. */
+  size_t size = dtype_bits(arg->dtype) / 8;
+  unsigned char *copy = arena_get(r->a, (size_t)n * size + 1);
+  const unsigned char *origin = r->images[i].memory + RT_GUARD_BYTES + r->images[i].origin;
+  int64_t at[IR_MAX_RANK] = {0}, offset = 0;
+  for (int64_t e = 0; e < n; e++) {
+    memcpy(copy + (size_t)e * size, origin + offset * (int64_t)size, size);
+    for (uint32_t d = arg->rank; d-- > 0;) {
+      offset += arg->stride[d];
+      if (++at[d] < arg->dim[d])
+        break;
+      offset -= arg->stride[d] * at[d];
+      at[d] = 0;
+    }
+  }
+  struct rt_verify v = {.dtype = arg->dtype,
+                        .rows = cols ? n / cols : 0,
+                        .cols = cols,
+                        .out = copy,
+                        .out_stride = {cols, 1},
+                        .ref = ref->ref[i],
+                        .base = ref->base[i],
+                        .bound = ref->bound[i],
+                        .exact = exact,
+                        .row_blocks = ref->n_matmuls == 0};
+  rt_verify(&v, verdict);
+  *out = (struct kiln_output_report){.name = arg->name,
+                                     .max_error = verdict->max_error,
+                                     .baseline_error = verdict->base_max_error,
+                                     .max_reference = verdict->max_ref,
+                                     .tolerance_used = verdict->tolerance_used,
+                                     .rank = arg->rank,
+                                     .worst_out = verdict->got,
+                                     .worst_ref = verdict->want};
+  int64_t row = verdict->row < 0 ? 0 : verdict->row;
+  for (uint32_t d = arg->rank; d-- > 0;) {
+    bool last = d + 1 == arg->rank;
+    int64_t extent = arg->dim[d] ? arg->dim[d] : 1;
+    out->worst[d] = last ? (verdict->col < 0 ? 0 : verdict->col) : row % extent;
+    row = last ? row : row / extent;
+  }
+}
+
+static void put_coordinates(struct strbuf *b, const struct kiln_output_report *o) {
+  for (uint32_t d = 0; d < o->rank; d++)
+    sb_printf(b, "%s%lld", d ? "," : "", (long long)o->worst[d]);
+}
+
+static enum kiln_status judge(struct case_run *r, bool exact, struct api_reference *ref) {
+  enum kiln_status st = api_reference_make(&r->p, r->v->tile, r->inputs, r->a, ref);
+  if (st != KILN_OK)
+    return st;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->p.n_args; i++) {
+    const struct api_arg *arg = &r->p.args[i];
+    if (!is_tensor(arg))
+      continue;
+    if (!api_image_check(r->ctx, &r->images[i], arg))
+      st = KILN_WRONG;
+    if (!is_written(arg))
+      continue;
+    struct rt_verdict verdict;
+    struct kiln_output_report *o = &r->outputs[n++];
+    judge_output(r, i, ref, exact, o, &verdict);
+    if (verdict.passed)
+      continue;
+    struct strbuf why = {.arena = r->a}, at = {.arena = r->a};
+    rt_verdict_text(&verdict, &why);
+    put_coordinates(&at, o);
+    API_ERROR(r->ctx, VERIFY_FAILED, "output `%s` of kernel `%s`%s is wrong at [%s]: %s", arg->name,
+              r->p.name, exact ? " on integer-valued inputs" : "", sb_str(&at), sb_str(&why));
+    st = KILN_WRONG;
+  }
+  r->report->n_outputs = n;
+  r->report->outputs = r->outputs;
+  r->report->reference = ref->source;
+  r->report->baseline = ref->baseline;
+  if (st == KILN_OK)
+    r->report->level = ref->level;
+  return st;
+}
+
+/* ---- times ---- */
+
+struct peer {
+  struct rt_lt_matmul *plan;
+  uint32_t algorithm;
+};
+
+static enum rt_status run_ours(void *user, rt_stream stream, uint32_t round) {
+  (void)round;
+  return rt_launch(user, stream);
+}
+
+static enum rt_status run_peer(void *user, rt_stream stream, uint32_t round) {
+  struct peer *peer = user;
+  (void)round;
+  return rt_lt_run(peer->plan, peer->algorithm, stream);
+}
+
+static struct rt_tensor transposed(struct rt_tensor t, bool swap) {
+  if (swap) {
+    int64_t d = t.dim[0], s = t.stride[0];
+    t.dim[0] = t.dim[1];
+    t.stride[0] = t.stride[1];
+    t.dim[1] = d;
+    t.stride[1] = s;
+  }
+  return t;
+}
+
+/* cuBLAS for a kernel whose oracle is one product of two of its arguments: false where it has no such
+ * operation. Its result goes to a buffer of its own. */
+static bool make_peer(struct case_run *r, const struct api_reference *ref, struct peer *peer,
+                      struct rt_buffer **result) {
+  const struct api_matmul *mm = ref->n_matmuls == 1 ? &ref->matmuls[0] : NULL;
+  const struct api_arg *c = NULL;
+  for (uint32_t i = 0; i < r->p.n_args && mm; i++)
+    if (is_written(&r->p.args[i]) && r->p.args[i].rank == 2 && r->p.args[i].dim[0] == mm->m &&
+        r->p.args[i].dim[1] == mm->n)
+      c = &r->p.args[i];
+  if (!c || mm->a < 0 || mm->b < 0 || !mm->m || !mm->n || !mm->k)
+    return false;
+  struct rt_tensor a = transposed(r->args[mm->a].tensor, mm->a_trans);
+  struct rt_tensor b = transposed(r->args[mm->b].tensor, mm->b_trans);
+  struct rt_tensor out = {.dtype = c->dtype, .rank = 2, .dim = {mm->m, mm->n}};
+  rt_tensor_contiguous(&out);
+  size_t bytes = (size_t)dtype_bytes(c->dtype, mm->m * mm->n);
+  if (rt_buffer_new(r->dev, "cuBLAS result", bytes, result) != RT_OK)
+    return false;
+  out.data = rt_buffer_data(*result);
+  return rt_lt_new(r->dev, &a, &b, &out, &peer->plan) == RT_OK &&
+         rt_lt_fastest(peer->plan, &peer->algorithm) == RT_OK;
+}
+
+static struct kiln_timing timing_of(const struct rt_timing *t, uint32_t rounds) {
+  return (struct kiln_timing){t->us.median, t->us.lo, t->us.hi, rounds};
+}
+
+static enum kiln_status time_both(struct case_run *r, struct rt_candidate *candidates, uint32_t n) {
+  for (int graph = 0; graph < 2; graph++) {
+    struct rt_timing_options opt = {.graph = graph == 1, .keep_l2 = graph == 1};
+    struct rt_timing_set set = {0};
+    enum kiln_status st = api_from_rt(rt_time(r->dev, candidates, n, &opt, &set));
+    if (st != KILN_OK)
+      return st;
+    *(graph ? &r->report->graph : &r->report->flushed) = timing_of(&set.at[0], set.rounds);
+    if (n > 1) {
+      *(graph ? &r->report->peer_graph : &r->report->peer_flushed) =
+          timing_of(&set.at[1], set.rounds);
+      /* set.at[1].ratio is ours / peer: the inverse is peer / ours, > 1 where we are faster. */
+      *(graph ? &r->report->ratio_graph : &r->report->ratio_flushed) = 1 / set.at[1].ratio.median;
+      if (!graph) {
+        r->report->ratio_low = 1 / set.at[1].ratio.hi;
+        r->report->ratio_high = 1 / set.at[1].ratio.lo;
+      }
+    }
+    rt_timing_free(&set);
+  }
+  return KILN_OK;
+}
+
+static enum kiln_status time_case(struct case_run *r, const struct api_reference *ref) {
+  struct peer peer = {0};
+  struct rt_buffer *result = NULL;
+  struct rt_candidate candidates[2] = {{"kiln", run_ours, r->prepared},
+                                       {"cuBLAS", run_peer, &peer}};
+  bool with_peer = (r->flags & KILN_CASE_PEERS) && make_peer(r, ref, &peer, &result);
+  enum kiln_status st = time_both(r, candidates, with_peer ? 2 : 1);
+  rt_lt_free(peer.plan);
+  rt_buffer_free(result);
+  return st;
+}
+
+/* ---- the whole ---- */
+
+static void count_work(struct case_run *r, const struct api_reference *ref) {
+  for (uint32_t i = 0; i < ref->n_matmuls; i++)
+    r->report->flops +=
+        2.0 * (double)ref->matmuls[i].m * (double)ref->matmuls[i].n * (double)ref->matmuls[i].k;
+  for (uint32_t i = 0; i < r->p.n_args; i++) {
+    const struct api_arg *arg = &r->p.args[i];
+    double bytes = is_tensor(arg) ? (double)dtype_bytes(arg->dtype, api_elements(arg)) : 0;
+    r->report->bytes += bytes * ((is_read(arg) ? 1 : 0) + (is_written(arg) ? 1 : 0));
+  }
+}
+
+static enum kiln_status run_once(struct case_run *r, bool small) {
+  enum kiln_status st = make_inputs(r, small);
+  if (st != KILN_OK)
+    return st;
+  return r->on == KILN_ON_GPU ? run_gpu(r) : run_interp(r);
+}
+
+static enum kiln_status run_steps(struct case_run *r) {
+  struct api_problem *p = &r->p;
+  const struct cg_target *target = api_pick_target(r->ctx, r->req->target);
+  if (!target || !api_resolve(r->file, r->req, true, r->a, p))
+    return KILN_INVALID;
+  enum kiln_status st = api_variant_new(p, target, false, &r->v);
+  if (st != KILN_OK)
+    return st;
+  r->images = ARENA_ARRAY(r->a, struct api_image, p->n_args + 1);
+  r->buffers = ARENA_ARRAY(r->a, struct rt_buffer *, p->n_args + 1);
+  r->args = ARENA_ARRAY(r->a, struct rt_arg, p->n_args + 1);
+  r->outputs = ARENA_ARRAY(r->a, struct kiln_output_report, p->n_args + 1);
+  r->report = &r->draft;
+  r->report->device = "interpreter";
+  if ((st = make_inputs(r, false)) != KILN_OK)
+    return st;
+  if (r->on == KILN_ON_GPU && (st = prepare_gpu(r)) != KILN_OK)
+    return st;
+  struct api_reference ref = {0};
+  bool verify = (r->flags & KILN_CASE_VERIFY) != 0;
+  if (verify && (r->flags & KILN_CASE_EXACT) && api_is_exact(r->v->tile)) {
+    if ((st = run_once(r, true)) != KILN_OK || (st = judge(r, true, &ref)) != KILN_OK)
+      return st;
+    r->report->exact = true;
+  }
+  if ((st = run_once(r, false)) != KILN_OK || (verify && (st = judge(r, false, &ref)) != KILN_OK))
+    return st;
+  count_work(r, &ref);
+  if (r->on == KILN_ON_GPU) {
+    const struct rt_device_info *info = rt_device_info(r->dev);
+    r->report->device = arena_printf(r->a, "%s, driver API %d.%d", info->name,
+                                     info->driver_version / 1000, info->driver_version % 1000 / 10);
+    r->report->compile = r->v->info;
+    if (r->flags & KILN_CASE_TIME)
+      st = time_case(r, &ref);
+  }
+  return st;
+}
+
+static enum kiln_status run_case(void *user) {
+  return run_steps(user);
+}
+
+static enum kiln_status write_report(void *user) {
+  struct case_run *r = user;
+  struct arena *a = &r->file->shown.arena;
+  struct kiln_output_report *outputs =
+      ARENA_ARRAY(a, struct kiln_output_report, r->report->n_outputs + 1);
+  for (uint32_t i = 0; i < r->report->n_outputs; i++) {
+    outputs[i] = r->outputs[i];
+    outputs[i].name = arena_strdup(a, outputs[i].name);
+  }
+  struct kiln_report *report = ARENA_NEW(a, struct kiln_report);
+  *report = r->draft;
+  report->outputs = outputs;
+  report->device = arena_strdup(a, report->device);
+  api_report_text(report, &r->p, r->v, r->dev, a);
+  r->report = report;
+  return KILN_OK;
+}
+
+static void release(struct case_run *r) {
+  rt_prepared_free(r->prepared);
+  for (uint32_t i = 0; r->buffers && i < r->p.n_args; i++)
+    rt_buffer_free(r->buffers[i]);
+  kiln_variant_free(r->v);
+}
+
+enum kiln_status kiln_run_case(struct kiln_file *file, const struct kiln_request *req,
+                               enum kiln_on on, uint32_t flags, const struct kiln_report **out) {
+  *out = NULL;
+  arena_free(&file->shown.arena);
+  struct case_run r = {.file = file,
+                       .ctx = file->own.ctx,
+                       .req = req,
+                       .on = on,
+                       .flags = flags,
+                       .a = &file->work.arena};
+  enum kiln_status st = api_guarded(&file->work, run_case, &r);
+  if (r.report && r.v && (st == KILN_OK || st == KILN_WRONG)) {
+    enum kiln_status wrote = api_guarded(&file->shown, write_report, &r);
+    if (wrote == KILN_OK)
+      *out = r.report;
+    else
+      st = wrote;
+  }
+  release(&r);
+  arena_free(&file->work.arena);
+  return st;
+}

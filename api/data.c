@@ -1,0 +1,90 @@
+/* Host images of arguments: the bytes of a tensor with its strides, between guard bands, poisoned
+ * before use, so that what a kernel must not touch can be told afterwards. */
+#include "api/api.h"
+
+#include <string.h>
+
+struct rt_tensor api_rt_tensor(const struct api_arg *arg, void *origin) {
+  struct rt_tensor t = {.data = origin, .dtype = arg->dtype, .rank = arg->rank};
+  memcpy(t.dim, arg->dim, sizeof t.dim);
+  memcpy(t.stride, arg->stride, sizeof t.stride);
+  return t;
+}
+
+int64_t api_elements(const struct api_arg *arg) {
+  int64_t n = 1;
+  for (uint32_t d = 0; d < arg->rank; d++)
+    n *= arg->dim[d];
+  return n;
+}
+
+bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_arg *arg,
+                   struct api_image *out) {
+  struct rt_tensor t = api_rt_tensor(arg, NULL);
+  int64_t low, bytes;
+  if (!rt_tensor_extent(&t, &low, &bytes)) {
+    API_ERROR(ctx, SHAPE_BINDING, "argument `%s` has more elements than memory can hold",
+              arg->name);
+    return false;
+  }
+  out->bytes = (size_t)bytes;
+  out->origin = (size_t)-low;
+  out->memory = arena_get(a, out->bytes + 2 * (size_t)RT_GUARD_BYTES);
+  api_image_poison(out, arg);
+  return true;
+}
+
+void api_image_poison(struct api_image *im, const struct api_arg *arg) {
+  memset(im->memory, rt_poison_byte(arg->dtype), im->bytes + 2 * (size_t)RT_GUARD_BYTES);
+}
+
+/* Runs `body` for every element: n is its row-major number, offset its element offset from the
+ * origin. */
+#define EACH_ELEMENT(arg, n, offset, body)                                                         \
+  do {                                                                                             \
+    int64_t at_[IR_MAX_RANK] = {0};                                                                \
+    int64_t total_ = api_elements(arg), offset = 0;                                                \
+    for (int64_t n = 0; n < total_; n++) {                                                         \
+      body;                                                                                        \
+      for (uint32_t d_ = (arg)->rank; d_-- > 0;) {                                                 \
+        offset += (arg)->stride[d_];                                                               \
+        if (++at_[d_] < (arg)->dim[d_])                                                            \
+          break;                                                                                   \
+        offset -= (arg)->stride[d_] * at_[d_];                                                     \
+        at_[d_] = 0;                                                                               \
+      }                                                                                            \
+    }                                                                                              \
+  } while (0)
+
+void api_image_store(struct api_image *im, const struct api_arg *arg, const double *dense) {
+  unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
+  EACH_ELEMENT(arg, n, offset, num_store(arg->dtype, origin, offset, dense[n]));
+}
+
+void api_image_load(const struct api_image *im, const struct api_arg *arg, double *dense) {
+  const unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
+  EACH_ELEMENT(arg, n, offset, dense[n] = num_load(arg->dtype, origin, offset));
+}
+
+bool api_image_check(struct kiln_context *ctx, const struct api_image *im,
+                     const struct api_arg *arg) {
+  unsigned char poison = rt_poison_byte(arg->dtype);
+  const unsigned char *inner = im->memory + RT_GUARD_BYTES;
+  bool ok = true;
+  for (ptrdiff_t i = 0; i < RT_GUARD_BYTES && ok; i++) {
+    bool before = inner[-1 - i] != poison, after = inner[(ptrdiff_t)im->bytes + i] != poison;
+    ok = !before && !after;
+    if (!ok)
+      API_ERROR(ctx, GUARD, "memory %s argument `%s` was written, %td bytes away",
+                before ? "before" : "after", arg->name, i + 1);
+  }
+  struct rt_tensor t = api_rt_tensor(arg, NULL);
+  int64_t pad = ok ? rt_check_pads(&ctx->mem, &t, inner, im->bytes, im->origin, poison) : -1;
+  if (pad == -2)
+    API_ERROR(ctx, NO_MEMORY, "out of memory");
+  else if (pad >= 0)
+    API_ERROR(ctx, GUARD,
+              "memory between the elements of argument `%s` was written, %lld bytes from its start",
+              arg->name, (long long)pad);
+  return ok && pad == -1;
+}

@@ -1,0 +1,290 @@
+/* Kernel files and IR texts: loading, describing. */
+#include "api/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_FILE ((size_t)64 << 20)
+
+/* Appends the whole file; false with *error (static or errno text). The file is not open while memory
+ * is taken: a failed allocation must not leak it. */
+static bool read_file(const char *path, struct strbuf *text, const char **error) {
+  struct stat st;
+  *error = NULL;
+  if (stat(path, &st) != 0)
+    *error = strerror(errno);
+  else if (!S_ISREG(st.st_mode))
+    *error = "not a regular file";
+  else if ((uint64_t)st.st_size > MAX_FILE)
+    *error = "larger than 64 MiB";
+  if (*error)
+    return false;
+  size_t want = (size_t)st.st_size, got = 0;
+  char *buffer = arena_get(text->arena, want + 1);
+  FILE *f = fopen(path, "rb");
+  if (f)
+    got = fread(buffer, 1, want, f);
+  if (!f || ferror(f))
+    *error = strerror(errno);
+  if (f)
+    fclose(f);
+  if (*error)
+    return false;
+  sb_put(text, buffer, got);
+  return true;
+}
+
+/* require reads root/path; the frontend has checked that path stays below the root by its form, here
+ * the real paths are compared, so that links cannot leave it. */
+static bool read_module(void *user, const char *path, struct strbuf *text, const char **error) {
+  struct kiln_file *file = user;
+  char full[4096], *real = NULL, *real_root = NULL;
+  *error = NULL;
+  if (!file->root || snprintf(full, sizeof full, "%s/%s", file->root, path) >= (int)sizeof full)
+    return false;
+  real = realpath(full, NULL);
+  real_root = realpath(file->root, NULL);
+  bool inside = real && real_root && str_starts(real, real_root) &&
+                (real[strlen(real_root)] == '/' || str_eq(real_root, "/"));
+  bool exists = real != NULL;
+  bool fits = exists && strlen(real) < sizeof full;
+  if (fits)
+    strcpy(full, real);
+  (free)(real); /* from realpath: the C library's own */
+  (free)(real_root);
+  if (!exists)
+    return false;
+  if (!inside || !fits) {
+    *error = "it lies outside the kernel root";
+    return false;
+  }
+  return read_file(full, text, error);
+}
+
+static void print_plain(void *user, const char *text, size_t n) {
+  struct kiln_file *file = user;
+  while (n && (text[n - 1] == '\n'))
+    n--;
+  api_log(file->own.ctx, KILN_LOG_INFO, "%.*s", (int)(n > 1000 ? 1000 : n), text);
+}
+
+static bool file_interrupted(void *user) {
+  return api_interrupted(((struct kiln_file *)user)->own.ctx);
+}
+
+static bool host_matmul(void *user, const struct fe_matmul *mm) {
+  return api_oracle_matmul(user, mm);
+}
+
+struct load_call {
+  struct kiln_file *file;
+  const char *path, *name, *text, *root;
+  size_t n;
+};
+
+/* The folder of a path. */
+static char *folder_of(struct arena *a, const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash)
+    return arena_strdup(a, ".");
+  return slash == path ? arena_strdup(a, "/") : arena_strndup(a, path, (size_t)(slash - path));
+}
+
+static enum kiln_status load(void *user) {
+  struct load_call *c = user;
+  struct kiln_file *file = c->file;
+  struct kiln_context *ctx = file->own.ctx;
+  struct arena *a = &file->own.arena;
+  if (c->path) {
+    struct strbuf text = {.arena = a};
+    const char *error;
+    if (!read_file(c->path, &text, &error)) {
+      API_ERROR(ctx, FILE, "cannot read %s: %s", c->path, error);
+      return KILN_FAILED;
+    }
+    c->text = sb_str(&text);
+    c->n = text.n;
+    c->name = c->path;
+  }
+  file->root = c->root ? arena_strdup(a, c->root) : c->path ? folder_of(a, c->path) : NULL;
+  size_t len = strlen(c->name);
+  if ((len > 4 && str_eq(c->name + len - 4, ".tir")) ||
+      (c->n >= 8 && memcmp(c->text, "kiln-ir ", 8) == 0)) {
+    uint32_t index = diag_add_file(&ctx->diags, c->name, c->text, c->n);
+    file->tir = ir_parse(a, &ctx->diags, index, c->text, c->n);
+    return file->tir && ir_verify(file->tir, &ctx->diags) ? KILN_OK : KILN_INVALID;
+  }
+  const struct kiln_context_options *o = &ctx->opt;
+  struct fe_host host = {.mem = &ctx->mem,
+                         .diags = &ctx->diags,
+                         .limits = {.steps = (int64_t)o->max_steps,
+                                    .memory = (size_t)o->max_memory,
+                                    .seconds = o->max_seconds,
+                                    .ops = o->max_ops},
+                         .root = file->root ? file->root : "",
+                         .read_module = read_module,
+                         .print = print_plain,
+                         .interrupted = file_interrupted,
+                         .matmul = host_matmul,
+                         .user = file};
+  uint32_t before = ctx->diags.list.n;
+  file->fe = fe_load(&host, c->name, c->text, c->n);
+  if (file->fe)
+    return KILN_OK;
+  return api_failure_since(ctx, before);
+}
+
+static enum kiln_status load_file(struct kiln_context *ctx, struct load_call *c,
+                                  struct kiln_file **out) {
+  *out = NULL;
+  struct kiln_file *file = mem_get0(&ctx->mem, sizeof *file);
+  if (!file) {
+    API_ERROR(ctx, NO_MEMORY, "out of memory");
+    return KILN_NO_MEMORY;
+  }
+  api_object_init(&file->own, ctx);
+  api_object_init(&file->shown, ctx);
+  api_object_init(&file->work, ctx);
+  c->file = file;
+  enum kiln_status st = api_guarded(&file->own, load, c);
+  if (st == KILN_OK)
+    *out = file;
+  else
+    kiln_file_free(file);
+  return st;
+}
+
+enum kiln_status kiln_file_load(struct kiln_context *ctx, const char *path, const char *root,
+                                struct kiln_file **out) {
+  struct load_call c = {.path = path, .root = root};
+  return load_file(ctx, &c, out);
+}
+
+enum kiln_status kiln_file_load_text(struct kiln_context *ctx, const char *name, const char *text,
+                                     size_t n, const char *root, struct kiln_file **out) {
+  struct load_call c = {.name = name, .text = text, .n = n, .root = root};
+  return load_file(ctx, &c, out);
+}
+
+void kiln_file_free(struct kiln_file *file) {
+  if (!file)
+    return;
+  struct kiln_context *ctx = file->own.ctx;
+  fe_free(file->fe);
+  api_object_free(&file->work);
+  api_object_free(&file->shown);
+  api_object_free(&file->own);
+  mem_drop(&ctx->mem, file, sizeof *file);
+}
+
+uint32_t kiln_file_kernel_count(const struct kiln_file *file) {
+  return file->tir ? 1 : fe_kernel_count(file->fe);
+}
+
+const char *kiln_file_kernel_name(const struct kiln_file *file, uint32_t i) {
+  if (i >= kiln_file_kernel_count(file))
+    return "";
+  return file->tir ? ir_sym(file->tir, file->tir->kernel) : fe_kernel_at(file->fe, i)->name;
+}
+
+static const struct fe_kernel *quiet_find(const struct kiln_file *file, const char *name) {
+  uint32_t n = file->fe ? fe_kernel_count(file->fe) : 0;
+  for (uint32_t i = 0; i < n; i++)
+    if ((!name && n == 1) || (name && str_eq(fe_kernel_at(file->fe, i)->name, name)))
+      return fe_kernel_at(file->fe, i);
+  return NULL;
+}
+
+uint32_t kiln_file_case_count(const struct kiln_file *file, const char *kernel) {
+  const struct fe_kernel *k = quiet_find(file, kernel);
+  return k ? k->n_cases : 0;
+}
+
+/* ---- description ---- */
+
+struct describe_call {
+  struct kiln_file *file;
+  const char *kernel, *text;
+};
+
+static void put_string(struct strbuf *b, const char *key, const char *value) {
+  sb_put_json(b, key, strlen(key));
+  sb_putc(b, ':');
+  sb_put_json(b, value, strlen(value));
+}
+
+static void put_value(struct strbuf *b, struct fe_value v) {
+  if (v.kind == FE_DTYPE || v.kind == FE_STR) {
+    const char *s = v.kind == FE_STR ? v.s : dtype_name((enum dtype)v.i);
+    sb_put_json(b, s, strlen(s));
+  } else {
+    fe_value_print(v, b);
+  }
+}
+
+static void put_choices(struct strbuf *b, const struct fe_kernel *k, bool consts) {
+  bool first = true;
+  sb_putc(b, '{');
+  for (uint32_t i = 0; i < k->n_choices; i++) {
+    const struct fe_choice *c = &k->choices[i];
+    if (c->is_const != consts)
+      continue;
+    sb_puts(b, first ? "" : ",");
+    first = false;
+    sb_put_json(b, c->name, strlen(c->name));
+    sb_puts(b, ":{\"values\":[");
+    for (uint32_t j = 0; j < c->n_values; j++) {
+      sb_puts(b, j ? "," : "");
+      put_value(b, c->values[j]);
+    }
+    sb_printf(b, "],\"open\":%s}", c->open ? "true" : "false");
+  }
+  sb_putc(b, '}');
+}
+
+static enum kiln_status describe(void *user) {
+  static const char *const kinds[] = {"in", "out", "inout", "scalar"};
+  struct describe_call *c = user;
+  struct strbuf b = {.arena = &c->file->shown.arena};
+  const struct fe_kernel *k = quiet_find(c->file, c->kernel);
+  if (!k) {
+    c->text = "{}";
+    return KILN_OK;
+  }
+  sb_putc(&b, '{');
+  put_string(&b, "kernel", k->name);
+  sb_puts(&b, ",\"args\":[");
+  for (uint32_t i = 0; i < k->n_args; i++) {
+    const struct fe_arg *arg = &k->args[i];
+    sb_puts(&b, i ? ",{" : "{");
+    put_string(&b, "name", arg->name);
+    sb_putc(&b, ',');
+    put_string(&b, "kind", kinds[arg->kind]);
+    sb_putc(&b, ',');
+    put_string(&b, "dtype", arg->dtype_const ? arg->dtype_const : dtype_name(arg->dtype));
+    sb_puts(&b, ",\"dims\":[");
+    for (uint32_t d = 0; d < arg->rank; d++) {
+      sb_puts(&b, d ? "," : "");
+      sb_put_json(&b, arg->dim_text[d], strlen(arg->dim_text[d]));
+    }
+    sb_printf(&b, "],\"optional\":%s}", arg->optional ? "true" : "false");
+  }
+  sb_puts(&b, "],\"const\":");
+  put_choices(&b, k, true);
+  sb_puts(&b, ",\"tune\":");
+  put_choices(&b, k, false);
+  sb_printf(&b, ",\"oracle\":%s,\"inputs\":%s,\"cases\":%u}", k->has_oracle ? "true" : "false",
+            k->has_inputs ? "true" : "false", k->n_cases);
+  c->text = sb_str(&b);
+  return KILN_OK;
+}
+
+const char *kiln_file_describe(struct kiln_file *file, const char *kernel) {
+  arena_free(&file->shown.arena);
+  struct describe_call c = {file, kernel, "{}"};
+  api_guarded(&file->shown, describe, &c);
+  return c.text;
+}

@@ -1,0 +1,232 @@
+/* References: what a result is judged by.
+ *
+ * With an oracle: R is the oracle in double precision on the rounded inputs; the baseline is the same
+ * oracle with every operation rounded to f32 (matrix products accumulate in f32: cuBLAS on a GPU) and
+ * the result rounded to the output's dtype: the unfused composition in the same precision. Without
+ * one: R is the kernel's interpretation in double precision, the baseline its interpretation with
+ * rounding, and the level is self-checked, never verified.
+ *
+ * The a-priori bound is known where the oracle makes exactly one matrix product of the output's
+ * shape: gamma_K |A||B|, times 1.2 for what follows it (the slope of the activations is at most 1.13)
+ * and with 8 more roundings for sums that follow. */
+#include "api/api.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The oracle under way: how its matrix products are to be computed, and what they were. */
+struct api_oracle_call {
+  struct arena *a;
+  const struct api_problem *p;
+  struct fe_array *arrays; /* per argument */
+  bool single;
+  VEC(struct api_matmul) seen;
+  double *magnitude; /* |A||B| of the first product */
+};
+
+static int argument_of(const struct api_oracle_call *o, const double *data) {
+  for (uint32_t i = 0; i < o->p->n_args; i++)
+    if (data && o->arrays[i].data == data)
+      return (int)i;
+  return -1;
+}
+
+static double *absolute(struct arena *a, const double *x, int64_t rows, int64_t cols, int64_t rs,
+                        int64_t cs) {
+  double *y = ARENA_ARRAY(a, double, rows *cols + 1);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < cols; j++)
+      y[i * cols + j] = fabs(x[i * rs + j * cs]);
+  return y;
+}
+
+bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm) {
+  struct kiln_context *ctx = file->own.ctx;
+  struct api_oracle_call *o = file->oracle;
+  struct rt_ctx *rt;
+  struct rt_device *dev = NULL;
+  if (api_runtime(ctx, &rt) != KILN_OK)
+    return false;
+  if (!o || !o->single)
+    api_device_if_any(ctx, &dev);
+  enum rt_status st;
+  if (o && o->single)
+    st = rt_matmul_f32(rt, ctx->device, mm->m, mm->n, mm->k, mm->a, mm->a_row, mm->a_col, mm->b,
+                       mm->b_row, mm->b_col, mm->c);
+  else
+    st = rt_matmul_f64(rt, dev, mm->m, mm->n, mm->k, mm->a, mm->a_row, mm->a_col, mm->b, mm->b_row,
+                       mm->b_col, mm->c);
+  if (st != RT_OK || !o || o->single)
+    return st == RT_OK;
+  struct api_matmul seen = {.m = mm->m, .n = mm->n, .k = mm->k};
+  seen.a = argument_of(o, mm->a);
+  seen.b = argument_of(o, mm->b);
+  seen.a_trans = mm->a_col != 1;
+  seen.b_trans = mm->b_col != 1;
+  VEC_PUSH(o->a, &o->seen, seen);
+  if (o->seen.n > 1)
+    return true;
+  o->magnitude = ARENA_ARRAY(o->a, double, mm->m * mm->n + 1);
+  double *aa = absolute(o->a, mm->a, mm->m, mm->k, mm->a_row, mm->a_col);
+  double *bb = absolute(o->a, mm->b, mm->k, mm->n, mm->b_row, mm->b_col);
+  return rt_matmul_f64(rt, dev, mm->m, mm->n, mm->k, aa, mm->k, 1, bb, mm->n, 1, o->magnitude) ==
+         RT_OK;
+}
+
+static bool is_output(const struct api_arg *arg) {
+  return arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_INOUT;
+}
+
+/* One buffer of doubles per output. */
+static double **output_buffers(const struct api_problem *p, struct arena *a) {
+  double **out = ARENA_ARRAY(a, double *, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (is_output(&p->args[i]) && !p->args[i].absent)
+      out[i] = ARENA_ARRAY(a, double, api_elements(&p->args[i]) + 1);
+  return out;
+}
+
+static void round_outputs(const struct api_problem *p, double **values) {
+  for (uint32_t i = 0; i < p->n_args; i++)
+    for (int64_t n = 0, e = values[i] ? api_elements(&p->args[i]) : 0; n < e; n++)
+      values[i][n] = num_round(p->args[i].dtype, values[i][n]);
+}
+
+static bool run_oracle(const struct api_problem *p, struct api_oracle_call *o, double **results) {
+  struct arena *a = o->a;
+  struct fe_array *out = ARENA_ARRAY(a, struct fe_array, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    out[i] = o->arrays[i];
+    out[i].data = results[i];
+  }
+  struct fe_problem fp = {.config = &p->config,
+                          .dim = api_dim_lookup,
+                          .dim_user = (void *)(uintptr_t)p,
+                          .absent = p->absent,
+                          .single = o->single};
+  p->file->oracle = o;
+  bool ok = fe_oracle(p->file->fe, p->kernel, &fp, o->arrays, out);
+  p->file->oracle = NULL;
+  return ok;
+}
+
+static enum kiln_status by_oracle(const struct api_problem *p, double **inputs, struct arena *a,
+                                  struct api_reference *ref) {
+  struct kiln_context *ctx = p->file->own.ctx;
+  uint32_t before = ctx->diags.list.n;
+  struct api_oracle_call o = {.a = a, .p = p};
+  o.arrays = ARENA_ARRAY(a, struct fe_array, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    const struct api_arg *arg = &p->args[i];
+    o.arrays[i].rank = arg->rank;
+    memcpy(o.arrays[i].dim, arg->dim, sizeof arg->dim);
+    o.arrays[i].data = arg->absent ? NULL : inputs[i];
+  }
+  if (!run_oracle(p, &o, ref->ref))
+    return api_failure_since(ctx, before);
+  ref->matmuls = o.seen.at;
+  ref->n_matmuls = o.seen.n;
+  ref->base = output_buffers(p, a);
+  struct api_oracle_call again = {.a = a, .p = p, .arrays = o.arrays, .single = true};
+  if (!run_oracle(p, &again, ref->base))
+    return api_failure_since(ctx, before);
+  round_outputs(p, ref->base);
+  ref->source = "the kernel's oracle in double precision";
+  ref->baseline = "the oracle's composition with f32 operations";
+  ref->level = KILN_LEVEL_VERIFIED;
+  for (uint32_t i = 0; i < p->n_args && o.seen.n == 1; i++) {
+    const struct api_arg *arg = &p->args[i];
+    const struct api_matmul *mm = &o.seen.at[0];
+    if (!ref->ref[i] || arg->rank != 2 || arg->dim[0] != mm->m || arg->dim[1] != mm->n)
+      continue;
+    double g = rt_gamma(mm->k + 8, DT_F32), most = 0;
+    for (int64_t n = 0; n < mm->m * mm->n; n++)
+      most = fmax(most, fabs(ref->ref[i][n]));
+    ref->bound[i] = ARENA_ARRAY(a, double, mm->m * mm->n + 1);
+    for (int64_t n = 0; n < mm->m * mm->n; n++)
+      ref->bound[i][n] = 1.2 * g * (o.magnitude[n] + most);
+  }
+  return KILN_OK;
+}
+
+/* The kernel's own interpretation; outputs are received as f64 arrays in the double domain. */
+static enum kiln_status interpret(const struct api_problem *p, const struct ir_module *m,
+                                  double **inputs, enum interp_domain domain, double **results,
+                                  struct arena *a) {
+  struct kiln_context *ctx = p->file->own.ctx;
+  struct interp_arg *args = ARENA_ARRAY(a, struct interp_arg, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    const struct api_arg *arg = &p->args[i];
+    double *data = results[i] ? results[i] : inputs[i];
+    if (results[i] && arg->kind == IR_ARG_INOUT)
+      memcpy(results[i], inputs[i], sizeof(double) * (size_t)api_elements(arg));
+    args[i].f = arg->number;
+    args[i].i = dtype_is_float(arg->dtype) ? 0 : (int64_t)arg->number;
+    if (arg->kind == IR_ARG_SCALAR || arg->absent)
+      continue;
+    if (domain == INTERP_DOUBLE && dtype_is_float(arg->dtype)) {
+      args[i].tensor = interp_dense(data, DT_F64, arg->rank, arg->dim);
+    } else {
+      struct api_arg dense = *arg;
+      int64_t step = 1;
+      for (uint32_t d = arg->rank; d-- > 0; step *= arg->dim[d])
+        dense.stride[d] = step;
+      struct api_image im;
+      if (!api_image_new(ctx, a, &dense, &im))
+        return KILN_INVALID;
+      api_image_store(&im, &dense, data);
+      args[i].tensor = interp_dense(im.memory + RT_GUARD_BYTES, arg->dtype, arg->rank, arg->dim);
+    }
+  }
+  struct interp_options opt = {.domain = domain, .interrupted = api_interrupted, .user = ctx};
+  uint32_t before = ctx->diags.list.n;
+  if (!interp_run(m, args, p->n_args, &opt, &ctx->diags, &ctx->mem))
+    return api_failure_since(ctx, before);
+  for (uint32_t i = 0; i < p->n_args; i++)
+    for (int64_t n = 0,
+                 e = results[i] && args[i].tensor.dtype != DT_F64 ? api_elements(&p->args[i]) : 0;
+         n < e; n++)
+      results[i][n] = num_load(args[i].tensor.dtype, args[i].tensor.data, n);
+  return KILN_OK;
+}
+
+static enum kiln_status by_itself(const struct api_problem *p, const struct ir_module *m,
+                                  double **inputs, struct arena *a, struct api_reference *ref) {
+  enum kiln_status st = interpret(p, m, inputs, INTERP_DOUBLE, ref->ref, a);
+  if (st != KILN_OK)
+    return st;
+  ref->base = output_buffers(p, a);
+  st = interpret(p, m, inputs, INTERP_ROUNDED, ref->base, a);
+  ref->source = "the kernel's own double-precision interpretation";
+  ref->baseline = "the kernel's interpretation with rounding";
+  ref->level = KILN_LEVEL_SELF_CHECKED;
+  return st;
+}
+
+enum kiln_status api_reference_make(const struct api_problem *p, const struct ir_module *module,
+                                    double **inputs, struct arena *a, struct api_reference *out) {
+  memset(out, 0, sizeof *out);
+  out->ref = output_buffers(p, a);
+  out->bound = ARENA_ARRAY(a, double *, p->n_args + 1);
+  return p->kernel && p->kernel->has_oracle ? by_oracle(p, inputs, a, out)
+                                            : by_itself(p, module, inputs, a, out);
+}
+
+static void look_for_rounding(void *user, struct ir_module *m, struct ir_op o) {
+  bool *exact = user;
+  const struct ir_opnode *op = ir_op_at(m, o);
+  bool is_float = false;
+  for (uint32_t i = 0; i < op->n_out; i++)
+    is_float |= dtype_is_float((enum dtype)ir_type_of(m, op->out[i]).dtype);
+  const struct ir_attr *value = ir_get_attr(m, o, IR_ATTR_value);
+  bool whole =
+      !value || value->f == nearbyint(value->f); /* infinities count: max and min take them */
+  if (is_float && (!(ir_info(op->opcode)->traits & IR_EXACT) || !whole))
+    *exact = false;
+}
+
+bool api_is_exact(const struct ir_module *m) {
+  bool exact = true;
+  ir_walk((struct ir_module *)(uintptr_t)m, m->body, look_for_rounding, &exact);
+  return exact;
+}

@@ -1,0 +1,419 @@
+/* Resolving a request against a kernel: config, constants, schedule knobs, dims, shapes, strides.
+ *
+ * The kernel's own case comes first, the request's lists overwrite it. Every mistake is reported,
+ * naming the option it came with. */
+#include "api/api.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+struct resolve {
+  struct kiln_file *file;
+  struct kiln_context *ctx;
+  const struct kiln_request *req;
+  struct arena *a;
+  struct api_problem *p;
+  const struct fe_case *from; /* the kernel's case, or NULL */
+  bool ok;
+};
+
+#define BAD(r, id, ...) ((r)->ok = false, API_ERROR((r)->ctx, id, __VA_ARGS__))
+
+const struct cg_target *api_pick_target(struct kiln_context *ctx, const char *name) {
+  if (name) {
+    const struct cg_target *t = cg_find_target(name);
+    if (!t) {
+      char known[512] = "";
+      for (uint32_t i = 0; i < cg_target_count(); i++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", cg_target_at(i)->name);
+      }
+      API_ERROR(ctx, USAGE, "unknown target `%s`; known are %s", name, known);
+    }
+    return t;
+  }
+  struct rt_device *dev;
+  api_device_if_any(ctx, &dev);
+  if (dev) {
+    const struct rt_device_info *info = rt_device_info(dev);
+    const struct cg_target *t =
+        cg_target_for_device((uint32_t)info->cc_major, (uint32_t)info->cc_minor);
+    if (!t)
+      API_ERROR(ctx, LOWER_UNSUPPORTED, "%s has compute capability %d.%d, which no target runs on",
+                info->name, info->cc_major, info->cc_minor);
+    return t;
+  }
+  return cg_find_target("sm_90a");
+}
+
+/* "KEY=VALUE" -> key (copied) and the text after '='. */
+static const char *split(struct resolve *r, const char *text, const char **value) {
+  const char *eq = strchr(text, '=');
+  if (!eq || eq == text) {
+    BAD(r, USAGE, "expected KEY=VALUE, got `%s`", text);
+    return NULL;
+  }
+  *value = eq + 1;
+  return arena_strndup(r->a, text, (size_t)(eq - text));
+}
+
+static bool parse_int(const char *text, const char **end, int64_t *value) {
+  char *stop;
+  errno = 0;
+  long long x = strtoll(text, &stop, 10);
+  *value = x;
+  *end = stop;
+  return errno == 0 && stop != text;
+}
+
+static struct api_dim *find_dim(struct api_problem *p, const char *name) {
+  for (uint32_t i = 0; i < p->n_dims; i++)
+    if (str_eq(p->dims[i].name, name))
+      return &p->dims[i];
+  return NULL;
+}
+
+static struct api_arg *find_arg(struct api_problem *p, const char *name) {
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (str_eq(p->args[i].name, name))
+      return &p->args[i];
+  return NULL;
+}
+
+bool api_dim_lookup(void *problem, const char *name, int64_t *value) {
+  struct api_dim *d = find_dim(problem, name);
+  if (!d || !d->known)
+    return false;
+  *value = d->value;
+  return true;
+}
+
+/* The kernel's argument and dim names, before anything has a value. */
+static void declare(struct resolve *r) {
+  struct api_problem *p = r->p;
+  const struct fe_kernel *k = p->kernel;
+  const struct ir_module *m = r->file->tir;
+  p->n_args = k ? k->n_args : m->args.n;
+  p->args = ARENA_ARRAY(r->a, struct api_arg, p->n_args + 1);
+  p->n_dims = k ? k->n_dims : m->dims.n;
+  p->dims = ARENA_ARRAY(r->a, struct api_dim, p->n_dims + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    struct api_arg *arg = &p->args[i];
+    arg->name = k ? k->args[i].name : ir_sym(m, m->args.at[i].name);
+    arg->kind = k ? k->args[i].kind : m->args.at[i].kind;
+    arg->rank = k ? k->args[i].rank : m->args.at[i].rank;
+    arg->dtype = k ? k->args[i].dtype : m->args.at[i].dtype;
+    arg->absent = !k && !m->args.at[i].present;
+  }
+  for (uint32_t i = 0; i < p->n_dims; i++)
+    p->dims[i].name = k ? k->dims[i] : ir_sym(m, m->dims.at[i]);
+}
+
+static void pick_case(struct resolve *r) {
+  const struct fe_kernel *k = r->p->kernel;
+  int32_t want = r->req->case_index;
+  if (!k)
+    return;
+  if (want >= 0 && (uint32_t)want >= k->n_cases) {
+    BAD(r, USAGE, "kernel `%s` has %u cases, there is no case %d", k->name, k->n_cases, want);
+    return;
+  }
+  if (want >= 0 || (k->n_cases && r->req->n_shapes == 0))
+    r->from = &k->cases[want >= 0 ? want : 0];
+  if (r->from)
+    r->p->seed = (uint64_t)r->from->seed;
+}
+
+static void set_dims(struct resolve *r) {
+  for (uint32_t i = 0; r->from && i < r->from->n_shape; i++) {
+    struct api_dim *d = find_dim(r->p, r->from->shape[i].name);
+    if (d) {
+      d->value = r->from->shape[i].value.i;
+      d->known = true;
+    }
+  }
+  for (uint32_t i = 0; i < r->req->n_shapes; i++) {
+    const char *value, *end;
+    const char *name = split(r, r->req->shapes[i], &value);
+    if (!name)
+      continue;
+    struct api_dim *d = find_dim(r->p, name);
+    int64_t n;
+    if (!d)
+      BAD(r, SHAPE_BINDING, "--shape: kernel `%s` has no dim `%s`", r->p->name, name);
+    else if (!parse_int(value, &end, &n) || *end || n < 0)
+      BAD(r, SHAPE_BINDING, "--shape: `%s` must be a whole number of at least 0, got `%s`", name,
+          value);
+    else {
+      d->value = n;
+      d->known = true;
+    }
+  }
+}
+
+static bool is_choice(const struct fe_kernel *k, const char *name) {
+  for (uint32_t i = 0; k && i < k->n_choices; i++)
+    if (str_eq(k->choices[i].name, name))
+      return true;
+  return false;
+}
+
+static void set_knob(struct resolve *r, const char *key, const char *value) {
+  int64_t n;
+  const char *end, *error;
+  if (!parse_int(value, &end, &n) || *end)
+    BAD(r, CONFIG, "--set: knob `%s` takes a whole number, got `%s`", key, value);
+  else if (!cg_schedule_set(&r->p->schedule, key, n, r->a, &error))
+    BAD(r, CONFIG, "--set: %s", error);
+}
+
+static void set_config(struct resolve *r) {
+  struct api_problem *p = r->p;
+  const struct fe_kernel *k = p->kernel;
+  p->schedule = cg_schedule_auto();
+  struct fe_file *fe = r->file->fe;
+  struct fe_config fixed = {0};
+  if (k) {
+    fixed = fe_empty_config(k, r->a);
+    for (uint32_t i = 0; i < k->n_schedule; i++) {
+      const char *error = "";
+      const struct fe_named *s = &k->schedule[i];
+      if (s->value.kind != FE_INT ||
+          !cg_schedule_set(&p->schedule, s->name, s->value.i, r->a, &error)) {
+        r->ok = false;
+        diag_report(&r->ctx->diags, DIAG_ERROR, DIAG_CONFIG, k->loc, "schedule `%s`: %s", s->name,
+                    s->value.kind == FE_INT ? error : "expected a whole number");
+      }
+    }
+  }
+  for (uint32_t i = 0; r->from && i < r->from->n_consts; i++)
+    r->ok &= fe_set_value(fe, k, r->a, FE_SET_CONST, "case", r->from->consts[i].name,
+                          r->from->consts[i].value, &fixed);
+  for (uint32_t i = 0; r->from && i < r->from->n_set; i++)
+    r->ok &= fe_set_value(fe, k, r->a, FE_SET_TUNE, "case", r->from->set[i].name,
+                          r->from->set[i].value, &fixed);
+  for (uint32_t i = 0; i < r->req->n_consts; i++) {
+    if (!k)
+      BAD(r, CONFIG, "--const: an IR text has its constants fixed");
+    else
+      r->ok &= fe_set_config(fe, k, r->a, FE_SET_CONST, "--const", r->req->consts[i], &fixed);
+  }
+  for (uint32_t i = 0; i < r->req->n_set; i++) {
+    const char *value, *key = split(r, r->req->set[i], &value);
+    if (!key)
+      continue;
+    if (!is_choice(k, key) && cg_is_knob(key))
+      set_knob(r, key, value);
+    else if (!k)
+      BAD(r, CONFIG, "--set: an IR text has its config fixed; `%s` is no schedule knob", key);
+    else
+      r->ok &= fe_set_config(fe, k, r->a, FE_SET_TUNE, "--set", r->req->set[i], &fixed);
+  }
+  if (!k || !r->ok)
+    return;
+  /* A const named like a dim and the dim are one: whichever is given sets the other. */
+  for (uint32_t i = 0; i < k->n_choices; i++) {
+    struct api_dim *d = find_dim(p, k->choices[i].name);
+    if (d && d->known && fixed.at[i].kind == FE_NONE)
+      r->ok &= fe_set_value(fe, k, r->a, FE_SET_CONST, "--shape", d->name,
+                            (struct fe_value){.kind = FE_INT, .i = d->value}, &fixed);
+  }
+  if (!r->ok || !fe_default_config(fe, k, r->a, &fixed, &p->config) ||
+      !fe_check_config(fe, k, &p->config)) {
+    r->ok = false;
+    return;
+  }
+  for (uint32_t i = 0; i < k->n_choices; i++) {
+    struct api_dim *d = find_dim(p, k->choices[i].name);
+    const struct fe_value *v = &p->config.at[i];
+    if (!d || v->kind != FE_INT)
+      continue;
+    if (d->known && d->value != v->i)
+      BAD(r, SHAPE_BINDING, "dim `%s` is %lld in the shape and %lld as a constant", d->name,
+          (long long)d->value, (long long)v->i);
+    d->value = v->i;
+    d->known = true;
+  }
+  for (uint32_t i = 0; i < p->n_args; i++)
+    p->args[i].dtype = fe_arg_dtype(k, &p->config, &k->args[i]);
+}
+
+static void set_absent(struct resolve *r) {
+  struct api_problem *p = r->p;
+  for (uint32_t i = 0; r->from && i < r->from->n_absent; i++) {
+    struct api_arg *arg = find_arg(p, r->from->absent[i]);
+    if (arg)
+      arg->absent = true;
+  }
+  for (uint32_t i = 0; i < r->req->n_absent; i++) {
+    struct api_arg *arg = find_arg(p, r->req->absent[i]);
+    const struct fe_arg *decl = arg && p->kernel ? &p->kernel->args[arg - p->args] : NULL;
+    if (!decl || !decl->optional)
+      BAD(r, SHAPE_BINDING, "--absent: kernel `%s` has no optional argument `%s`", p->name,
+          r->req->absent[i]);
+    else
+      arg->absent = true;
+  }
+  for (uint32_t i = 0; i < p->n_args && i < 64; i++)
+    if (p->args[i].absent)
+      p->absent |= UINT64_C(1) << i;
+}
+
+static void set_scalars(struct resolve *r) {
+  struct api_problem *p = r->p;
+  bool *given = ARENA_ARRAY(r->a, bool, p->n_args + 1);
+  for (uint32_t i = 0; r->from && i < r->from->n_scalars; i++) {
+    struct api_arg *arg = find_arg(p, r->from->scalars[i].name);
+    const struct fe_value *v = &r->from->scalars[i].value;
+    if (arg && arg->kind == IR_ARG_SCALAR) {
+      arg->number = v->kind == FE_NUM ? v->f : (double)v->i;
+      given[arg - p->args] = true;
+    }
+  }
+  for (uint32_t i = 0; i < r->req->n_scalars; i++) {
+    const char *value, *name = split(r, r->req->scalars[i], &value);
+    struct api_arg *arg = name ? find_arg(p, name) : NULL;
+    char *end;
+    if (!name)
+      continue;
+    if (!arg || arg->kind != IR_ARG_SCALAR) {
+      BAD(r, SHAPE_BINDING, "--scalar: kernel `%s` has no scalar argument `%s`", p->name, name);
+      continue;
+    }
+    arg->number = strtod(value, &end);
+    if (end == value || *end ||
+        (!dtype_is_float(arg->dtype) && arg->number != nearbyint(arg->number)))
+      BAD(r, SHAPE_BINDING, "--scalar: `%s` is %s, got `%s`", name, dtype_name(arg->dtype), value);
+    given[arg - p->args] = true;
+  }
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (p->args[i].kind == IR_ARG_SCALAR && !given[i])
+      p->args[i].number = 1; /* neutral enough to run with; --scalar sets it */
+}
+
+/* Whether every dim has a value; with `complain` the first missing one is an error. */
+static bool dims_known(struct resolve *r, bool complain) {
+  for (uint32_t i = 0; i < r->p->n_dims; i++)
+    if (!r->p->dims[i].known) {
+      if (complain)
+        BAD(r, SHAPE_BINDING, "dim `%s` of kernel `%s` has no value; give --shape %s=...",
+            r->p->dims[i].name, r->p->name, r->p->dims[i].name);
+      return false;
+    }
+  return true;
+}
+
+static void set_shapes(struct resolve *r) {
+  struct api_problem *p = r->p;
+  const struct fe_kernel *k = p->kernel;
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    struct api_arg *arg = &p->args[i];
+    for (uint32_t d = 0; d < arg->rank; d++) {
+      const struct expr_pool *pool = k ? k->exprs : &r->file->tir->exprs;
+      struct expr e = k ? k->args[i].dim[d] : r->file->tir->args.at[i].dim[d];
+      const char *why = "";
+      if (!expr_eval(pool, e, api_dim_lookup, p, &arg->dim[d], &why) || arg->dim[d] < 0)
+        BAD(r, SHAPE_BINDING, "dim %u of argument `%s` has no value: %s", d, arg->name, why);
+    }
+  }
+}
+
+/* Row-major strides, or column-major (the first dim fastest). */
+static bool fill_strides(struct api_arg *arg, bool col) {
+  int64_t step = 1;
+  for (uint32_t j = 0; j < arg->rank; j++) {
+    uint32_t d = col ? j : arg->rank - 1 - j;
+    arg->stride[d] = step;
+    if (__builtin_mul_overflow(step, arg->dim[d] > 1 ? arg->dim[d] : 1, &step))
+      return false;
+  }
+  return step <= INT64_MAX / 16;
+}
+
+static void set_layout(struct resolve *r, const char *origin, const char *name, const char *value) {
+  struct api_arg *arg = find_arg(r->p, name);
+  if (!arg || arg->kind == IR_ARG_SCALAR)
+    BAD(r, SHAPE_BINDING, "%s: kernel `%s` has no tensor `%s`", origin, r->p->name, name);
+  else if (!str_eq(value, "row") && !str_eq(value, "col"))
+    BAD(r, SHAPE_BINDING, "%s: `%s` is row or col, got `%s`", origin, name, value);
+  else
+    fill_strides(arg, str_eq(value, "col"));
+}
+
+static void set_strides(struct resolve *r) {
+  struct api_problem *p = r->p;
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (!fill_strides(&p->args[i], false))
+      BAD(r, SHAPE_BINDING, "argument `%s` has more elements than memory can hold",
+          p->args[i].name);
+  for (uint32_t i = 0; r->from && i < r->from->n_layout; i++)
+    set_layout(r, "case", r->from->layout[i].name, r->from->layout[i].value.s);
+  for (uint32_t i = 0; r->from && i < r->from->n_stride; i++) {
+    struct api_arg *arg = find_arg(p, r->from->stride[i].arg);
+    for (uint32_t d = 0; arg && d < arg->rank && d < r->from->stride[i].n; d++)
+      arg->stride[d] = r->from->stride[i].at[d];
+  }
+  for (uint32_t i = 0; i < r->req->n_layouts; i++) {
+    const char *value, *name = split(r, r->req->layouts[i], &value);
+    if (name)
+      set_layout(r, "--layout", name, value);
+  }
+  for (uint32_t i = 0; i < r->req->n_strides; i++) {
+    const char *value, *name = split(r, r->req->strides[i], &value);
+    struct api_arg *arg = name ? find_arg(p, name) : NULL;
+    if (!name)
+      continue;
+    if (!arg || arg->kind == IR_ARG_SCALAR) {
+      BAD(r, SHAPE_BINDING, "--stride: kernel `%s` has no tensor `%s`", p->name, name);
+      continue;
+    }
+    uint32_t d = 0;
+    const char *end = value;
+    for (; d < arg->rank && parse_int(value, &end, &arg->stride[d]); d++) {
+      value = end;
+      if (*end != ',')
+        break;
+      value = end + 1;
+    }
+    if (d + 1 != arg->rank || *end)
+      BAD(r, SHAPE_BINDING, "--stride: `%s` has rank %u: expected %u comma-separated numbers", name,
+          arg->rank, arg->rank);
+  }
+}
+
+bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool need_shape,
+                 struct arena *a, struct api_problem *out) {
+  memset(out, 0, sizeof *out);
+  struct resolve r = {file, file->own.ctx, req, a, out, NULL, true};
+  out->file = file;
+  if (file->tir) {
+    out->name = ir_sym(file->tir, file->tir->kernel);
+    if (req->kernel && !str_eq(req->kernel, out->name)) {
+      API_ERROR(r.ctx, NO_SUCH_KERNEL, "the file has kernel `%s`, not `%s`", out->name,
+                req->kernel);
+      return false;
+    }
+  } else {
+    out->kernel = fe_find_kernel(file->fe, req->kernel);
+    if (!out->kernel)
+      return false;
+    out->name = out->kernel->name;
+  }
+  declare(&r);
+  pick_case(&r);
+  set_dims(&r);
+  set_config(&r);
+  set_absent(&r);
+  set_scalars(&r);
+  if (req->seed)
+    out->seed = req->seed;
+  if (r.ok && dims_known(&r, need_shape)) {
+    set_shapes(&r);
+    set_strides(&r);
+    out->shaped = r.ok;
+  }
+  return r.ok;
+}
