@@ -99,9 +99,6 @@ find_pip() {
 # fetch_wheel NAME: the wheel that scripts/wheels/NAME.txt pins; its libraries go to .kiln/cuda/lib.
 fetch_wheel() {
   pins=$KILN_ROOT/scripts/wheels/$1.txt
-  if ! has python3; then
-    if [ "$(id -u)" != 0 ] || ! get install python3; then return 1; fi
-  fi
   find_pip || return 1
   bytes=$(sed -n "s/^# bytes.* $(uname -m) \([0-9]*\).*/\1/p" "$pins")
   say "fetching $(sed -n 's/ *\\$//; /==/p' "$pins"): $(megabytes "${bytes:-0}")"
@@ -114,7 +111,7 @@ fetch_wheel() {
     case ${file##*/} in *.alt.*) continue ;; esac
     cp "$file" "$home/cuda/lib/.part" && mv "$home/cuda/lib/.part" "$home/cuda/lib/${file##*/}"
   done
-  find "$scratch/wheel/out" -iname 'license*' -exec cp {} "$home/cuda/$1-license.txt" \;
+  find "$scratch/wheel/out" -type f -iname 'license*' -exec cp {} "$home/cuda/$1-license.txt" \;
   rm -rf "$scratch/wheel"
 }
 
