@@ -39,7 +39,7 @@ enum rt_worker_mode {
 
 /* All fields optional (zero). Strings are copied. */
 struct rt_options {
-  const char *nvrtc;       /* an NVRTC library file or its folder; before it: env KILN_NVRTC */
+  const char *nvrtc;       /* an NVRTC library file or its folder; default: env KILN_NVRTC */
   const char *cuda_home;   /* a toolkit root; default: env CUDA_HOME, CUDA_PATH */
   const char *private_dir; /* Kiln's own folder (".kiln"): where `make demo` unpacks wheels */
   enum rt_worker_mode worker;
@@ -56,7 +56,8 @@ struct rt_ctx;
 /* diags must outlive the context. RT_NO_MEMORY is the one failure. Loads nothing yet. */
 enum rt_status rt_ctx_new(const struct mem_alloc *mem, struct diag_sink *diags,
                           const struct rt_options *options, struct rt_ctx **out);
-/* Ends helpers and closes libraries. Devices must be closed before. */
+/* Ends helpers. Devices must be closed before. CUDA's libraries stay loaded in the process: they do
+ * not support being unloaded. */
 void rt_ctx_free(struct rt_ctx *ctx);
 
 /* ---- load.c: what is installed -------------------------------------------------------------- */
@@ -373,6 +374,13 @@ enum rt_status rt_device_matmul_f64(struct rt_device *dev, int64_t m, int64_t n,
 /* Host in, host out: on the device where dev is given, has cuBLAS and the product is large; else
  * rt_host_matmul. */
 enum rt_status rt_matmul_f64(struct rt_ctx *ctx, struct rt_device *dev, int64_t m, int64_t n,
+                             int64_t k, const double *a, int64_t as0, int64_t as1, const double *b,
+                             int64_t bs0, int64_t bs1, double *c);
+
+/* matmul_f32.c: the same product with operands rounded to f32 and f32 accumulation, the accuracy
+ * baseline of the error policy: cublasLt where dev is given and has it (never tf32), else host loops
+ * that sum in order of k. c holds f32 values. */
+enum rt_status rt_matmul_f32(struct rt_ctx *ctx, struct rt_device *dev, int64_t m, int64_t n,
                              int64_t k, const double *a, int64_t as0, int64_t as1, const double *b,
                              int64_t bs0, int64_t bs1, double *c);
 
