@@ -1,0 +1,242 @@
+/* The DSL and the tracer: what kernel text means on device values. Internal to the frontend's dsl*,
+ * trace* and kernel* files.
+ *
+ * The evaluator (stage.h) drives a tracer through a table of functions; library functions of the DSL
+ * (zeros, dot, exp, ...) are C functions in the sandbox's globals. Both end in the functions below,
+ * which check dtypes and shapes, insert the explicit splats and broadcasts that the IR wants, and
+ * build ops. A function that returns a value returns NULL after it reported an error (or met a value
+ * of an op refused before); the caller then pushes an unknown value, so that one mistake gives one
+ * message and the rest of the body is still checked. */
+#ifndef KILN_FRONTEND_DSL_H
+#define KILN_FRONTEND_DSL_H
+
+#include "frontend/stage.h"
+#include "ir/ir.h"
+
+/* What a dim of a value holds where it was loaded from outside of its tensor ("padding"). */
+struct dsl_pad {
+  uint32_t src; /* index into dsl->srcs of the load that padded it; 0: not padded */
+  bool known;   /* `value` is what stands there (or would stand there: constants) */
+  bool pos;     /* differs along this dim by position (iota): a mask that can tell padding */
+  double value;
+};
+
+/* A load that may read outside of its tensor along one dim. Same dim, offset and size: same
+ * elements, so that pads of two operands coincide. */
+struct dsl_src {
+  struct diag_loc loc;
+  const char *text; /* "dim 1 (K) of A" */
+  struct expr dim;
+  struct ir_val offset;
+  int64_t size;
+};
+
+/* A tile or device scalar. In a grid function it is a launch expression, and v is none. */
+struct dsl_val {
+  struct fe_dev h;
+  struct diag_loc made;
+  struct ir_type t;
+  struct ir_val v;
+  struct expr e;
+  const struct dsl_pad *pads; /* one per dim; NULL: no padding, values unknown */
+  bool is_const;              /* the same value everywhere: `value` */
+  bool has_range;             /* integer scalar within lo..hi, both included */
+  double value;
+  int64_t lo, hi;
+};
+
+/* A tensor argument. */
+struct dsl_view {
+  struct fe_dev h;
+  struct diag_loc made;
+  uint32_t arg; /* index into module->args */
+  struct ir_val v;
+};
+
+/* An operand: a device value or a plain number or boolean. */
+enum dsl_num_kind { DSL_DEV, DSL_INT, DSL_FLT, DSL_BOOL };
+struct dsl_opnd {
+  enum dsl_num_kind kind;
+  struct dsl_val *dev;
+  int64_t i; /* INT, BOOL */
+  double f;  /* FLT; INT too, as a double */
+};
+
+/* range(lo, hi, step) */
+struct dsl_range {
+  struct fe_dev h;
+  struct diag_loc made;
+  struct dsl_opnd lo, hi;
+  int64_t step;
+};
+
+enum dsl_mode {
+  DSL_IDLE, /* file level, legal, inputs: no device values */
+  DSL_HOST, /* oracle, inputs: zeros, full, iota give host arrays */
+  DSL_GRID, /* grid: dims are launch expressions */
+  DSL_BODY
+};
+
+struct dsl_array;
+
+/* A kernel as kernel{...} described it; the Lua functions are in the registry, by reference. */
+struct dsl_kernel {
+  struct fe_kernel pub;
+  int ref_grid, ref_body, ref_legal, ref_inputs, ref_oracle; /* LUA_NOREF: none */
+};
+
+struct fe_file {
+  const struct mem_alloc *mem;
+  struct diag_sink *diags;
+  struct fe_host host;
+  struct fe_state *fe;
+  struct fe_tracer tracer;
+  enum dsl_mode mode;
+  /* Kernels made by kernel{...} so far, and those that the file returned. */
+  VEC(struct dsl_kernel *) made;
+  VEC(struct dsl_kernel *) kernels;
+  struct symtab *syms; /* of the kernels' expressions */
+  struct expr_pool exprs;
+  VEC(struct ir_type) types; /* fe_type.id - 1 */
+  struct map type_ids;
+
+  /* The trace in hand. */
+  struct ir_module *m;
+  struct ir_builder b;
+  const struct dsl_kernel *kernel;
+  uint32_t max_ops;
+  VEC(uint32_t) locs; /* call stack id -> index into m->locs; 0: not there yet */
+  VEC(struct dsl_src) srcs;
+
+  /* Host arrays. */
+  size_t host_bytes, host_since; /* alive; allocated since the last collection */
+  bool single;
+  uint64_t rng[4];
+};
+
+static inline struct fe_file *dsl_of(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(2));
+}
+/* Registers {name, function} in the table on top, each with the library's host and the file as
+ * upvalues. */
+void dsl_register(lua_State *L, struct fe_file *f, const luaL_Reg *list);
+
+/* ---- trace_value.c: types, values, operands, messages ---- */
+
+struct fe_type dsl_type_id(struct fe_file *f, struct ir_type t);
+struct ir_type dsl_type(const struct fe_file *f, struct fe_type id);
+const char *dsl_describe_type(struct fe_file *f, struct ir_type t); /* "f32(4)"; trace arena */
+const char *dsl_describe_opnd(struct fe_file *f, const struct dsl_opnd *o);
+const char *dsl_shape_text(struct fe_file *f, struct ir_type t); /* "(4,1)" */
+/* A fresh value for an op's result, in the present region. */
+struct dsl_val *dsl_new_val(struct fe_file *f, struct ir_type t, struct ir_val v);
+struct dsl_val *dsl_new_expr(struct fe_file *f, enum dtype t, struct expr e);
+void dsl_push(struct fe_file *f, struct dsl_val *v); /* NULL pushes an unknown value */
+/* The operand at a stack index. `what` names the op for messages ("`+`", "exp"). False after an
+ * error, or if the value is unknown. */
+bool dsl_opnd_at(struct fe_file *f, int idx, const char *what, struct dsl_opnd *out);
+/* A device value whose region is still open; NULL after an error. */
+struct dsl_val *dsl_val_at(struct fe_file *f, int idx, const char *what);
+/* Can a number be a constant of this dtype? Otherwise *why is a message in the trace arena. */
+bool dsl_fits(struct fe_file *f, enum dtype t, const struct dsl_opnd *o, const char **why);
+/* A scalar constant; reports and returns NULL if it does not fit. */
+struct dsl_val *dsl_const(struct fe_file *f, enum dtype t, const struct dsl_opnd *o);
+struct dsl_val *dsl_const_num(struct fe_file *f, enum dtype t, double x);
+struct dsl_val *dsl_const_int(struct fe_file *f, enum dtype t, int64_t x);
+/* An integer scalar as index: offsets, range bounds. */
+struct dsl_val *dsl_as_index(struct fe_file *f, const struct dsl_opnd *o, const char *what);
+/* Builds an op at the running kernel function's place; counts it against the limit. */
+struct ir_val dsl_build1(struct fe_file *f, enum ir_opcode op, struct ir_type t, uint32_t n,
+                         const struct ir_val *in);
+struct ir_op dsl_build(struct fe_file *f, enum ir_opcode op, uint32_t n, const struct ir_val *in,
+                       uint32_t n_out, const struct ir_type *out);
+
+/* ---- trace_elem.c: elementwise ops with dtype and broadcasting rules ---- */
+
+/* An elementwise op on operands that take one dtype (numbers adopt it). out: the result's dtype, or
+ * DT_COUNT for the operands' own. */
+struct dsl_val *dsl_elem(struct fe_file *f, enum ir_opcode op, const char *what, uint32_t n,
+                         const struct dsl_opnd *in, enum dtype out);
+struct dsl_val *dsl_binary(struct fe_file *f, enum fe_op op, const struct dsl_opnd *a,
+                           const struct dsl_opnd *b);
+struct dsl_val *dsl_select(struct fe_file *f, const char *what, const struct dsl_opnd *mask,
+                           const struct dsl_opnd *yes, const struct dsl_opnd *no);
+struct dsl_val *dsl_math(struct fe_file *f, enum ir_opcode op, const char *what,
+                         const struct dsl_opnd *x); /* float only */
+struct dsl_val *dsl_cast(struct fe_file *f, struct dsl_val *x, enum dtype t);
+/* Grows dims of 1, or splats a scalar, to the shape. */
+struct dsl_val *dsl_grow(struct fe_file *f, struct dsl_val *x, struct ir_type shape);
+static inline struct dsl_opnd dsl_opnd_dev(struct dsl_val *v) {
+  return (struct dsl_opnd){.kind = DSL_DEV, .dev = v};
+}
+static inline struct dsl_opnd dsl_opnd_num(double x) {
+  return (struct dsl_opnd){.kind = DSL_FLT, .f = x};
+}
+
+/* ---- trace_tile.c: ops that know shapes ---- */
+
+struct dsl_val *dsl_reduce(struct fe_file *f, enum ir_opcode op, const char *what,
+                           struct dsl_val *x, uint32_t axis);
+struct dsl_val *dsl_reduce_all(struct fe_file *f, enum ir_opcode op, const char *what,
+                               struct dsl_val *x);
+struct dsl_val *dsl_dot(struct fe_file *f, struct dsl_val *a, struct dsl_val *b,
+                        struct dsl_val *acc, const char *prec);
+struct dsl_val *dsl_iota(struct fe_file *f, uint32_t axis, int64_t n);
+struct dsl_val *dsl_transpose(struct fe_file *f, struct dsl_val *x);
+struct dsl_val *dsl_reshape(struct fe_file *f, struct dsl_val *x, uint32_t rank,
+                            const int64_t *dim);
+struct dsl_val *dsl_load(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
+                         struct ir_type t, bool has_pad, const struct dsl_opnd *pad);
+bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
+               struct dsl_val *x);
+
+/* ---- trace_pad.c ---- */
+
+const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_t n,
+                                   struct dsl_val *const *in, struct ir_type t);
+const struct dsl_pad *dsl_pad_join(struct fe_file *f, const struct dsl_val *a,
+                                   const struct dsl_val *b, struct ir_type t);
+/* The pad of a dim, or that of a constant. */
+struct dsl_pad dsl_pad_of(const struct dsl_val *v, uint32_t dim);
+/* Reports a reduction over a dim whose padding is not neutral to it. */
+bool dsl_pad_check(struct fe_file *f, const struct dsl_val *x, uint32_t dim, double neutral,
+                   const char *what);
+void dsl_range_elem(enum ir_opcode op, const struct dsl_val *a, const struct dsl_val *b,
+                    struct dsl_val *out);
+
+/* ---- trace_region.c, trace.c ---- */
+
+void dsl_fill_tracer(struct fe_file *f);
+void dsl_fill_region_hooks(struct fe_tracer *t);
+/* Is the name one that `index` knows on tiles (views)? */
+void dsl_open_methods(lua_State *L, struct fe_file *f);
+bool dsl_push_method(lua_State *L, bool view, int key);
+
+/* ---- dsl_*.c: globals ---- */
+
+void dsl_open_tile(lua_State *L, struct fe_file *f);  /* dsl_tile.c */
+void dsl_open_math(lua_State *L, struct fe_file *f);  /* dsl_math.c */
+void dsl_open_dtype(lua_State *L, struct fe_file *f); /* dsl_dtype.c */
+void dsl_open_array(lua_State *L, struct fe_file *f); /* dsl_array.c */
+void dsl_open_kernel(lua_State *L, struct fe_file *f); /* kernel.c */
+
+void dsl_push_dtype(lua_State *L, enum dtype t);
+bool dsl_to_dtype(lua_State *L, int idx, enum dtype *out);
+enum dtype dsl_arg_dtype(lua_State *L, int arg);
+/* A plain integer (64.0 is one); an error names `what` and what was found. */
+int64_t dsl_arg_size(lua_State *L, int idx, const char *what);
+/* Sizes given as arguments first..last, or as one list. */
+uint32_t dsl_arg_sizes(lua_State *L, int first, const char *what, int64_t dim[IR_MAX_RANK]);
+/* " (did you mean `x`?)" for the nearest of the names, or "". */
+const char *dsl_nearest(struct fe_file *f, const char *name, const char *const *names, uint32_t n);
+
+/* dsl_array.c: NULL if the value is no host array. */
+struct dsl_array *dsl_to_array(lua_State *L, int idx);
+
+/* kernel.c, config.c */
+void dsl_value_from_lua(lua_State *L, struct fe_file *f, int idx, struct fe_value *out);
+void dsl_value_to_lua(lua_State *L, struct fe_value v);
+/* Pushes the table `c`. */
+void dsl_push_config(lua_State *L, const struct fe_kernel *k, const struct fe_config *config);
+
+#endif
