@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# Tests of the `kiln` command: exit codes, messages, bad input, limits, Ctrl-C, running out of memory.
+# KILN: the executable; KILN_SRC: the source folder. Nothing may be left behind in the scratch folder.
+set -u
+KILN=${KILN:?the path of the kiln executable}
+SRC=${KILN_SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+cd "$WORK" || exit 1
+passed=0 failed=0
+
+# expect NAME EXIT-CODE 'pattern of stdout+stderr' COMMAND...: runs it under a time limit.
+expect() {
+  local name=$1 code=$2 pattern=$3 out got
+  shift 3
+  out=$(timeout 60 "$@" 2>&1 </dev/null)
+  got=$?
+  if [ "$got" = "$code" ] && grep -qE -e "$pattern" <<<"$out"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAIL %s: exit %s (expected %s), expected /%s/ in:\n%s\n' \
+      "$name" "$got" "$code" "$pattern" "$(head -c 2000 <<<"$out")"
+  fi
+}
+
+body() { # body 'lua text of the kernel body' -> a kernel file on stdout
+  cat <<LUA
+return kernel {
+  name = "k",
+  args = { tensor("X", f32, "M", "N"), out("Y", f32, "M", "N") },
+  grid = function(d, c) return cdiv(d.M, 16), cdiv(d.N, 16) end,
+  body = function(a, d, c, i, j)
+    local x = a.X:tile({i * 16, j * 16}, {16, 16})
+    $1
+    a.Y:store({i * 16, j * 16}, x)
+  end,
+}
+LUA
+}
+GEMM=$SRC/kernels_ref/gemm.lua
+
+# ---- usage: exit code 2
+expect 'no command' 2 'usage: kiln' "$KILN"
+expect 'unknown command' 2 'unknown command .frob.' "$KILN" frob
+expect 'unknown option' 2 'unknown option .--frob.' "$KILN" run "$GEMM" --frob
+expect 'option of another command' 2 'unknown option' "$KILN" check "$GEMM" --junit x.xml
+expect 'value missing' 2 'value is missing' "$KILN" run "$GEMM" --shape
+expect 'not KEY=VALUE' 2 'expected KEY=VALUE' "$KILN" run "$GEMM" --shape 12
+expect 'not a number' 2 'whole number' "$KILN" run "$GEMM" --seed x
+expect 'file missing' 2 'FILE is missing' "$KILN" run
+expect 'two files' 2 'one argument too many' "$KILN" check "$GEMM" "$GEMM"
+expect 'bad --on' 2 'interp or gpu' "$KILN" run "$GEMM" --on moon
+expect 'help' 0 'usage: kiln run' "$KILN" run --help
+expect 'version' 0 '^kiln [0-9]+\.[0-9]+\.[0-9]+$' "$KILN" --version
+
+# ---- files
+expect 'no such file' 1 'cannot read nofile.lua: No such file' "$KILN" check nofile.lua
+expect 'a folder' 1 'not a regular file' "$KILN" check "$SRC"
+: >empty.lua
+expect 'empty file' 1 'empty.lua' "$KILN" check empty.lua
+head -c 4096 /dev/urandom >noise.lua
+expect 'noise' 1 'noise.lua' "$KILN" check noise.lua
+expect 'unwritable output' 1 'cannot write /nonexistent/x' \
+  "$KILN" show "$GEMM" --kernel gemm --stage tile --output /nonexistent/x
+expect 'unwritable junit' 1 'cannot write /nonexistent/x' \
+  "$KILN" test "$GEMM" --on interp --junit /nonexistent/x
+expect 'full disk' 1 'cannot write' sh -c "\"$KILN\" show \"$GEMM\" --kernel gemm >/dev/full"
+
+# ---- kernels: exit code 1, file:line:col
+printf 'return kernel {\n  name = = 3 }\n' >syntax.lua
+expect 'syntax error' 1 'syntax.lua:2:10: error:.*near' "$KILN" check syntax.lua
+printf 'return kernel { name = "k", grud = 1, args = {} }\n' >field.lua
+expect 'unknown field' 1 'field.lua:1:.*grud' "$KILN" check field.lua
+body 'x = x + a.X:tile({0, 0}, {8, 16})' >shape.lua
+expect 'shape mismatch' 1 'shape.lua:7:11: error:.*(16, ?16).*(8, ?16)' "$KILN" check shape.lua
+body 'x = x + cast(x, bf16)' >dtype.lua
+expect 'dtype mismatch' 1 'dtype.lua:7:11: error:.*(f32.*bf16|cast)' "$KILN" check dtype.lua
+body 'if x > 0 then x = x * 2 end' >maskif.lua
+expect 'if on a mask' 1 'maskif.lua:7:.*where' "$KILN" check maskif.lua
+body 'while true do end' >endless.lua
+expect 'endless loop' 1 'endless.lua:7:.*step limit' "$KILN" check endless.lua --max-steps 100000
+body '(("a"):rep(60)):find((".-"):rep(12) .. "b")' >pattern.lua
+expect 'endless pattern' 1 'pattern.lua:7:.*step limit' "$KILN" check pattern.lua --max-steps 1000000
+body '("x"):rep(1 << 60)' >huge.lua
+expect 'huge string' 1 'huge.lua:7:' "$KILN" check huge.lua
+body 'local function f(n) return f(n + 1) + 1 end f(1)' >deep.lua
+expect 'endless recursion' 1 'deep.lua:7:.*(deep|recursion)' "$KILN" check deep.lua
+body 'for r = 1, 1000000 do x = x + 1 end' >ops.lua
+expect 'a million ops' 1 'ops.lua:7:.*(too many|limit).*ops|ops.lua:7:.*ops' "$KILN" check ops.lua
+body 'io.open("/etc/passwd")' >sandbox.lua
+expect 'sandbox' 1 'sandbox.lua:7:.*(not available|nil)' "$KILN" check sandbox.lua
+expect 'several kernels' 1 'gemm_relu' "$KILN" run "$GEMM" --on interp
+expect 'no such kernel' 1 'gemm_relu' "$KILN" run "$GEMM" --kernel frob --on interp
+expect 'no such dim' 1 'no dim .Q.' "$KILN" run "$GEMM" --kernel gemm --on interp --shape Q=3
+expect 'dim missing' 1 'dim .N. .*--shape' "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=3
+expect 'no such knob' 1 'frob' "$KILN" run "$GEMM" --kernel gemm --on interp --set frob=3
+expect 'const not listed' 1 'T' "$KILN" run "$GEMM" --kernel gemm --on interp --const T=f64
+expect 'illegal config' 1 'BM=256.*BN=256|legal' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --set BM=256,BN=256
+expect 'config over a limit' 1 'gemm.lua:|shared memory|limit' \
+  "$KILN" check "$GEMM" --kernel gemm --set BM=128,BN=128,BK=1024
+expect 'unknown target' 1 'sm_90a' "$KILN" check "$GEMM" --target sm_12
+expect 'unknown stage' 1 'scheduled' "$KILN" show "$GEMM" --kernel gemm --stage frob
+expect 'unknown pass' 1 'canonicalise' "$KILN" show "$GEMM" --kernel gemm --after frob
+
+# ---- IR texts
+"$KILN" show "$GEMM" --kernel gemm --stage tile >gemm.tir 2>/dev/null
+expect 'IR text shown again' 0 '^kiln-ir 1 tile' "$KILN" show gemm.tir --stage tile
+cmp -s gemm.tir <("$KILN" show gemm.tir --stage tile 2>/dev/null)
+expect 'IR text is the same' 0 '' test $? = 0
+expect 'IR text interpreted' 0 'self-checked' \
+  "$KILN" run gemm.tir --on interp --shape M=64,N=128,K=96
+head -c 500 gemm.tir >cut.tir
+expect 'cut IR text' 1 'cut.tir:' "$KILN" check cut.tir
+sed 's/f32(128,128)/f32(128,64)/' gemm.tir >wrong.tir
+expect 'wrong IR text' 1 'wrong.tir:|K06' "$KILN" check wrong.tir
+printf 'kiln-ir 9 tile\n' >version.tir
+expect 'IR of another version' 1 'version.tir:1' "$KILN" check version.tir
+
+# ---- what is missing
+expect 'no NVRTC' 1 'NVRTC' env KILN_NVRTC=/nonexistent "$KILN" check "$GEMM" --kernel gemm
+if ! "$KILN" doctor --json 2>/dev/null | grep -q '"gpus":\[{'; then
+  expect 'no GPU' 1 '(driver|GPU)' "$KILN" run "$GEMM" --kernel gemm --on gpu
+fi
+expect 'doctor' 0 'NVRTC' "$KILN" doctor
+
+# ---- running
+expect 'interpreter' 0 'verified' "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=33,N=17,K=9
+expect 'exact' 0 'bitwise' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --exact --shape M=33,N=17,K=9
+expect 'json' 0 '^\{"kernel":"gemm".*"level":"verified"' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --json --shape M=33,N=17,K=9
+body 'x = x * 2' | sed 's/^}/  oracle = function(t) return t.X * 3 end,\n}/' >lies.lua
+expect 'wrong result' 1 'Y. of kernel .k. .*wrong' \
+  "$KILN" run lies.lua --on interp --shape M=20,N=20
+expect 'test with JUnit' 0 '[1-9][0-9]* passed, 0 failed' \
+  "$KILN" test "$SRC/kernels_ref/softmax.lua" --on interp --junit out.xml
+expect 'JUnit file' 0 'testcase' cat out.xml
+
+# ---- Ctrl-C: the process stops soon and says so
+body 'for k in range(0, d.N * 1000000, 1) do x = x * 1.0001 end' >slow.lua
+"$KILN" run slow.lua --on interp --shape M=16,N=1000 >slow.out 2>&1 &
+pid=$!
+sleep 1
+kill -INT $pid
+started=$(date +%s)
+wait $pid
+code=$?
+expect 'Ctrl-C' 0 "^130 [0-5]$" echo "$code $(($(date +%s) - started))"
+expect 'Ctrl-C says so' 0 'interrupted' cat slow.out
+
+# ---- the n-th allocation fails: always a clean end, never a crash or success with a wrong result
+n=1 step=1 bad=0
+while [ $n -lt 2000000 ]; do
+  out=$(KILN_TEST_FAIL_ALLOC=$n timeout 60 "$KILN" run "$GEMM" --kernel gemm --on interp \
+    --shape M=8,N=8,K=8 --set BM=64,BN=64,BK=16 2>&1)
+  code=$?
+  [ $code = 0 ] && break
+  if [ $code != 1 ] || ! grep -qE 'memory' <<<"$out"; then
+    bad=1
+    printf 'allocation %s fails: exit %s\n%s\n' $n $code "$(head -c 1000 <<<"$out")"
+    break
+  fi
+  [ $n -ge 40 ] && step=$((n / 12))
+  n=$((n + step))
+done
+expect 'allocation failures' 0 '^0 0$' echo "$bad $code"
+
+left=$(find . -newer lies.lua -type f ! -name '*.lua' ! -name '*.tir' ! -name '*.xml' ! -name '*.out')
+expect 'nothing left behind' 0 '^$' echo "$left"
+printf '%s passed, %s failed\n' $passed $failed
+[ $failed = 0 ]
