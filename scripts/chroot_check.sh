@@ -62,12 +62,16 @@ mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mkdir -p "$root/dev/shm"
 
+net="" # or a command that takes the network away
 in_chroot() { # in_chroot USER COMMAND, with a clean environment
   local who=$1 home=/root
   [ "$who" = root ] || home=/home/$who
-  # shellcheck disable=SC2086
-  (IFS=$'\n'; exec env -i $settings HOME="$home" PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
-    chroot --userspec="$who" "$root" /bin/sh -c "$2") </dev/null
+  # shellcheck disable=SC2206  # words
+  local command=($net env -i) line
+  while read -r line; do command+=("$line"); done <<<"$settings"
+  command+=(HOME="$home" PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
+    chroot --userspec="$who" "$root" /bin/sh -c "$2")
+  "${command[@]}" </dev/null
 }
 
 step() { # step USER COMMAND: prints the command, runs it, prints its exit code and time
@@ -101,7 +105,10 @@ fi
   fi
   step "$user" "cd $place/clone && make demo"
   step "$user" "cd $place/clone && make check"
-  step "$user" "cd $place/clone && make demo | tail -n 1"
+  echo "# Again, without a network:"
+  net="unshare --net"
+  step "$user" "cd $place/clone && make demo | tail -n 1 && make check | tail -n 1"
+  net=""
   step "$user" "cd $place/clone && du -sh .kiln build | cat && git status --short"
   [ "$ok" = 0 ] && echo "# all as expected" || echo "# NOT as expected"
 } 2>&1 | tee "$raw" | grep -E '^\[|^(setup|build|check|demo|failed|broken)|passed' || true

@@ -1,6 +1,7 @@
 # cmake -DSRC=<root> -DOUT=<header> -P emitter_version.cmake
 # Writes the emitter's version: SHA-256 over the names and contents of the sources of ir/ and
 # codegen/, in byte order of their names. The header is rewritten only when the hash changes.
+cmake_minimum_required(VERSION 3.22)
 file(GLOB files RELATIVE "${SRC}" "${SRC}/ir/*.[ch]" "${SRC}/ir/*.def" "${SRC}/codegen/*.[ch]"
      "${SRC}/codegen/*.def")
 list(SORT files COMPARE STRING CASE SENSITIVE)
