@@ -49,7 +49,7 @@ static void set_entry(struct interp *in, const struct interp_arg *args) {
   uint32_t next = 0;
   for (uint32_t k = 0; k < m->args.n; k++) {
     const struct ir_arg *a = &m->args.at[k];
-    if (a->optional && !a->present)
+    if (!a->present)
       continue;
     struct ir_val v = body->args.at[next++];
     if (a->kind != IR_ARG_SCALAR)

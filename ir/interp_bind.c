@@ -28,10 +28,6 @@ static const char *arg_name(const struct interp *in, uint32_t k) {
     return false;                                                                                  \
   } while (0)
 
-static bool is_present(const struct ir_arg *a) {
-  return !a->optional || a->present;
-}
-
 static bool find_dim(const struct ir_module *m, const char *name, uint32_t *dim) {
   for (uint32_t d = 0; d < m->dims.n; d++)
     if (str_eq(ir_sym(m, m->dims.at[d]), name)) {
@@ -75,7 +71,7 @@ static bool look_up(void *user, const char *name, int64_t *value) {
   }
   for (uint32_t k = 0; k < m->args.n; k++) {
     const struct ir_arg *a = &m->args.at[k];
-    if (a->kind == IR_ARG_SCALAR && !dtype_is_float(a->dtype) && is_present(a) &&
+    if (a->kind == IR_ARG_SCALAR && !dtype_is_float(a->dtype) && a->present &&
         str_eq(arg_name(b->in, k), name)) {
       *value = b->args[k].i;
       return true;
@@ -253,7 +249,7 @@ static void bind_views(struct interp *in) {
   in->view_arg = ARENA_ARRAY(in->arena, uint32_t, m->values.n);
   uint32_t next = 0;
   for (uint32_t k = 0; k < m->args.n; k++)
-    if (is_present(&m->args.at[k]))
+    if (m->args.at[k].present)
       in->view_arg[body->args.at[next++].id] = k;
 }
 
@@ -271,10 +267,10 @@ bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_ar
   for (uint32_t k = 0; k < m->args.n; k++) {
     const struct ir_arg *arg = &m->args.at[k];
     bool tensor = arg->kind != IR_ARG_SCALAR;
-    if (tensor && !is_present(arg) && args[k].tensor.data)
+    if (tensor && !arg->present && args[k].tensor.data)
       FAIL(in, "argument '%s' is given, but this specialization is for its absence",
            arg_name(in, k));
-    if (!is_present(arg))
+    if (!arg->present)
       continue;
     if (tensor ? !check_tensor(&b, k) : !check_scalar(&b, k))
       return false;
@@ -286,7 +282,7 @@ bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_ar
   if (!finish_dims(&b))
     return false;
   for (uint32_t k = 0; k < m->args.n; k++)
-    if (m->args.at[k].kind != IR_ARG_SCALAR && is_present(&m->args.at[k]) && !check_shape(&b, k))
+    if (m->args.at[k].kind != IR_ARG_SCALAR && m->args.at[k].present && !check_shape(&b, k))
       return false;
   bind_views(in);
   return check_facts(&b) && bind_grid(&b);

@@ -150,17 +150,18 @@ UNARY(not_b, uint8_t, uint8_t, !a)
 BINARY(shl_i, int64_t, int64_t, U64(b) > 63 ? 0 : U64(a) << U64(b))
 BINARY(shr_i, int64_t, int64_t, a >> (U64(b) > 63 ? 63 : b))
 
-#define COMPARE(name, sign)                                                                        \
+#define ORDER(name, sign)                                                                          \
   BINARY(name##_f, float, uint8_t, a sign b)                                                       \
   BINARY(name##_d, double, uint8_t, a sign b)                                                      \
-  BINARY(name##_i, int64_t, uint8_t, a sign b)                                                     \
-  BINARY(name##_b, uint8_t, uint8_t, a sign b)
-COMPARE(eq, ==)
-COMPARE(ne, !=)
-COMPARE(lt, <)
-COMPARE(le, <=)
-COMPARE(gt, >)
-COMPARE(ge, >=)
+  BINARY(name##_i, int64_t, uint8_t, a sign b)
+ORDER(eq, ==)
+ORDER(ne, !=)
+ORDER(lt, <)
+ORDER(le, <=)
+ORDER(gt, >)
+ORDER(ge, >=)
+BINARY(eq_b, uint8_t, uint8_t, a == b)
+BINARY(ne_b, uint8_t, uint8_t, a != b)
 
 SELECT(select_f, float)
 SELECT(select_d, double)
@@ -179,8 +180,8 @@ static elem_fn *const elem[IR_OPCODE_COUNT][4] = {
     [IR_DIV] = {[F] = div_f, [D] = div_d},
     [IR_FLOORDIV] = {[I] = floordiv_i},
     [IR_MOD] = {[I] = mod_i},
-    [IR_MIN] = {[F] = min_f, [D] = min_d, [I] = min_i, [B] = and_b},
-    [IR_MAX] = {[F] = max_f, [D] = max_d, [I] = max_i, [B] = or_b},
+    [IR_MIN] = {[F] = min_f, [D] = min_d, [I] = min_i},
+    [IR_MAX] = {[F] = max_f, [D] = max_d, [I] = max_i},
     [IR_NEG] = {[F] = neg_f, [D] = neg_d, [I] = neg_i},
     [IR_ABS] = {[F] = abs_f, [D] = abs_d, [I] = abs_i},
     [IR_FMA] = {[F] = fma_f, [D] = fma_d},
@@ -202,15 +203,14 @@ static elem_fn *const elem[IR_OPCODE_COUNT][4] = {
     [IR_NOT] = {[I] = not_i, [B] = not_b},
     [IR_SHL] = {[I] = shl_i},
     [IR_SHR] = {[I] = shr_i},
-#define FULL_ROW(ID, name)                                                                         \
-  [IR_##ID] = {[F] = name##_f, [D] = name##_d, [I] = name##_i, [B] = name##_b}
-    FULL_ROW(EQ, eq),
-    FULL_ROW(NE, ne),
-    FULL_ROW(LT, lt),
-    FULL_ROW(LE, le),
-    FULL_ROW(GT, gt),
-    FULL_ROW(GE, ge),
-    FULL_ROW(SELECT, select),
+#define ORDER_ROW(ID, name) [IR_##ID] = {[F] = name##_f, [D] = name##_d, [I] = name##_i}
+    [IR_EQ] = {[F] = eq_f, [D] = eq_d, [I] = eq_i, [B] = eq_b},
+    [IR_NE] = {[F] = ne_f, [D] = ne_d, [I] = ne_i, [B] = ne_b},
+    ORDER_ROW(LT, lt),
+    ORDER_ROW(LE, le),
+    ORDER_ROW(GT, gt),
+    ORDER_ROW(GE, ge),
+    [IR_SELECT] = {[F] = select_f, [D] = select_d, [I] = select_i, [B] = select_b},
 #undef F
 #undef D
 #undef I
@@ -297,6 +297,8 @@ void interp_elem(struct interp *in, const struct ir_opnode *op) {
   elem_fn *fn = elem[op->opcode][val_cell(in, op->in[op->n_in - 1])];
   KILN_ASSERT(fn); /* the verifier knows which dtypes an op takes */
   fn(n, x[0], x[1], x[2], out);
+  if (op->opcode == IR_SELECT)
+    return; /* what is only moved is not rounded: an infinity of e5m2 stays one */
   enum dtype t = val_dtype(in, op->out[0]);
   enum cell c = cell_of(in, t);
   if (c == CELL_FLOAT)

@@ -156,13 +156,28 @@ BY_NODE(dot)
 typedef void exec_fn(struct interp *in, struct ir_op o);
 
 static exec_fn *const table[IR_OPCODE_COUNT] = {
-    [IR_CONST] = exec_const,         [IR_SPLAT] = exec_splat,       [IR_IOTA] = exec_iota,
-    [IR_BROADCAST] = exec_broadcast, [IR_RESHAPE] = exec_reshape,   [IR_TRANSPOSE] = exec_transpose,
-    [IR_ITEM] = exec_reshape,        [IR_CAST] = exec_cast,         [IR_REDUCE_SUM] = exec_reduce,
-    [IR_REDUCE_MAX] = exec_reduce,   [IR_REDUCE_MIN] = exec_reduce, [IR_DOT] = exec_dot,
-    [IR_LOAD] = interp_load,         [IR_STORE] = interp_store,     [IR_ASSERT] = interp_assert,
-    [IR_PRINT] = interp_print,       [IR_FOR] = exec_for,           [IR_IF] = exec_if,
-    [IR_WHILE] = exec_while,         [IR_YIELD] = exec_end,         [IR_CONDITION] = exec_end,
+    [IR_CONST] = exec_const,
+    [IR_SPLAT] = exec_splat,
+    [IR_IOTA] = exec_iota,
+    [IR_BROADCAST] = exec_broadcast,
+    [IR_RESHAPE] = exec_reshape,
+    [IR_TRANSPOSE] = exec_transpose,
+    [IR_ITEM] = exec_reshape,
+    [IR_CONVERT] = exec_reshape,
+    [IR_CAST] = exec_cast,
+    [IR_REDUCE_SUM] = exec_reduce,
+    [IR_REDUCE_MAX] = exec_reduce,
+    [IR_REDUCE_MIN] = exec_reduce,
+    [IR_DOT] = exec_dot,
+    [IR_LOAD] = interp_load,
+    [IR_STORE] = interp_store,
+    [IR_ASSERT] = interp_assert,
+    [IR_PRINT] = interp_print,
+    [IR_FOR] = exec_for,
+    [IR_IF] = exec_if,
+    [IR_WHILE] = exec_while,
+    [IR_YIELD] = exec_end,
+    [IR_CONDITION] = exec_end,
     [IR_RETURN] = exec_end,
 };
 
@@ -200,7 +215,7 @@ static void count_step(struct interp *in, struct ir_op o) {
 }
 
 static void exec_block(struct interp *in, struct ir_block b) {
-  IR_EACH_OP(in->m, b, o) {
+  IR_EACH_OP (in->m, b, o) {
     count_step(in, o);
     if (in->stopped)
       return;

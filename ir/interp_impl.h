@@ -113,7 +113,7 @@ void interp_const(struct interp *in, const struct ir_opnode *op);
 void interp_splat(struct interp *in, const struct ir_opnode *op);
 void interp_iota(struct interp *in, const struct ir_opnode *op);
 void interp_broadcast(struct interp *in, const struct ir_opnode *op);
-void interp_reshape(struct interp *in, const struct ir_opnode *op); /* item too */
+void interp_reshape(struct interp *in, const struct ir_opnode *op); /* item, convert too */
 void interp_transpose(struct interp *in, const struct ir_opnode *op);
 void interp_reduce(struct interp *in, const struct ir_opnode *op);
 void interp_dot(struct interp *in, const struct ir_opnode *op);

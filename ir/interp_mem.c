@@ -140,12 +140,21 @@ static void load_row(enum dtype t, enum cell c, const void *data, int64_t first,
   }
 }
 
+/* A cell of type t is a value of t already: storing it moves bits. Only e5m2's infinities need a word,
+ * as num_store would clamp what is not clamped when it is merely moved. */
+static void store_float(enum dtype t, void *data, int64_t e, float x) {
+  if (t == DT_E5M2 && isinf(x))
+    ((uint8_t *)data)[e] = signbit(x) ? 0xfc : 0x7c;
+  else
+    num_store(t, data, e, (double)x);
+}
+
 static void store_row(enum dtype t, enum cell c, void *data, int64_t first, int64_t step, int64_t n,
                       const void *x) {
   for (int64_t i = 0; i < n; i++) {
     int64_t e = first + i * step;
     switch (c) {
-    case CELL_FLOAT: num_store(t, data, e, (double)((const float *)x)[i]); break;
+    case CELL_FLOAT: store_float(t, data, e, ((const float *)x)[i]); break;
     case CELL_DOUBLE: num_store(t, data, e, ((const double *)x)[i]); break;
     case CELL_INT: num_store_int(t, data, e, ((const int64_t *)x)[i]); break;
     case CELL_BOOL: num_store_int(t, data, e, ((const uint8_t *)x)[i]); break;

@@ -26,7 +26,7 @@ static struct ir_block block_of(const struct ir_module *m, struct ir_val v) {
 /* Ops are visited in order, so the last one to write wins. */
 static void find_uses(struct interp *in, struct ir_block b) {
   const struct ir_module *m = in->m;
-  IR_EACH_OP(m, b, o) {
+  IR_EACH_OP (m, b, o) {
     const struct ir_opnode *op = ir_op_at(m, o);
     KILN_ASSERT(interp_has_op(op->opcode)); /* the verifier knows the stage's ops */
     for (uint32_t k = 0; k < op->n_in; k++) {
@@ -130,8 +130,8 @@ static void plan_op(struct planner *p, struct ir_op o) {
 }
 
 static void plan_block(struct planner *p, struct ir_block b) {
-  IR_EACH_OP(p->in->m, b, o)
-  plan_op(p, o);
+  IR_EACH_OP (p->in->m, b, o)
+    plan_op(p, o);
 }
 
 void interp_plan(struct interp *in) {
