@@ -2,7 +2,8 @@
 add_library(kiln_flags INTERFACE)
 target_include_directories(kiln_flags INTERFACE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/include"
                            "${CMAKE_BINARY_DIR}")
-target_compile_definitions(kiln_flags INTERFACE _POSIX_C_SOURCE=200809L)
+# Empty, as in a file that says `#define _GNU_SOURCE` itself: the same definition twice is fine.
+target_compile_definitions(kiln_flags INTERFACE _GNU_SOURCE=)
 target_compile_options(kiln_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wstrict-prototypes
   -Wmissing-prototypes -Wwrite-strings -Wvla
