@@ -21,16 +21,16 @@ struct printer {
   const struct ir_notes *notes; /* NULL: none */
 };
 
-static bool word_byte(char c, bool first) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         (!first && ((c >= '0' && c <= '9') || c == '.'));
+bool ir_is_word_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.';
 }
 
 bool ir_is_word(const char *s, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (!word_byte(s[i], i == 0))
+    if (!ir_is_word_byte(s[i]))
       return false;
-  return n > 0;
+  return n > 0 && s[0] != '.' && !(s[0] >= '0' && s[0] <= '9');
 }
 
 /* Bytes of the well-formed UTF-8 sequence at s, 0 if there is none. */

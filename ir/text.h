@@ -10,6 +10,8 @@
 
 /* [A-Za-z_][A-Za-z0-9_.]* : written bare; any other name is quoted. */
 bool ir_is_word(const char *s, size_t n);
+/* May c stand in a word, after its first byte? */
+bool ir_is_word_byte(char c);
 /* In double quotes; bytes that are not printable UTF-8 become \xNN. */
 void ir_put_quoted(struct strbuf *out, const char *s);
 void ir_put_name(struct strbuf *out, const char *s);
