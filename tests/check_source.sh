@@ -126,6 +126,13 @@ files . | grep -vE '^tests/(data|fuzz)/|\.(png|gz|bin|cubin|fatbin)$' |
   in_files '(py''pi\.org|pythonho''sted|deb\.deb''ian\.org|archive\.ubu''ntu|index''-url|artifact''ory)' |
   rule "no registry's host is named"
 
+if [ -e include/kiln.h ] && [ -e CMakeLists.txt ]; then
+  header=$(sed -n 's/^#define KILN_VERSION_[A-Z]* \([0-9]*\)$/\1/p' include/kiln.h | tr '\n' '.')
+  build=$(sed -n 's/^project(kiln VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  if [ "$header" != "$build." ]; then echo "kiln.h: $header, CMakeLists.txt: $build"; fi |
+    rule "kiln.h and the build agree on the version"
+fi
+
 # Tables: stable codes and names are unique.
 if [ -e base/diags.def ]; then
   sed -n 's/^DIAG([A-Z_0-9]*, "\(K[0-9]*\)".*/\1/p' base/diags.def | sort | uniq -d |
