@@ -1,0 +1,257 @@
+/* See layouts.h. Modes are added fastest first within each hardware index. */
+#include "codegen/layouts.h"
+
+#include "base/check.h"
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+
+/* A mode along one dim. A mode of extent 1 says nothing and is left out. */
+static void add1(struct arena *a, struct layout *l, enum layout_hw hw, uint32_t extent,
+                 uint32_t dim, int64_t step) {
+  int64_t s[LAYOUT_MAX_RANK] = {0};
+  s[dim] = step;
+  if (extent > 1)
+    layout_add(a, l, hw, extent, s);
+}
+
+static void replicate(struct arena *a, struct layout *l, enum layout_hw hw, uint32_t extent) {
+  static const int64_t none[LAYOUT_MAX_RANK] = {0};
+  if (extent > 1)
+    layout_add(a, l, hw, extent, none);
+}
+
+/* ---- mma.m16n8k16 ---- */
+
+struct cg_mma_cut cg_mma_cut(int64_t rows, int64_t cols, struct cg_warps w) {
+  return (struct cg_mma_cut){(uint32_t)ceil_div(rows, 16 * (int64_t)w.rows),
+                             (uint32_t)ceil_div(cols, 8 * (int64_t)w.cols)};
+}
+
+/* PTX: groupID g = lane / 4, t = lane % 4; c0,c1: row g, cols 2t,2t+1; c2,c3: row g+8. */
+struct layout *cg_layout_mma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w) {
+  struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
+  struct layout *l = layout_new(a, 2, (int64_t[]){rows, cols});
+  add1(a, l, LAYOUT_REG, 2, 1, 1);
+  add1(a, l, LAYOUT_REG, 2, 0, 8);
+  add1(a, l, LAYOUT_REG, c.n8, 1, 8);
+  add1(a, l, LAYOUT_REG, c.m16, 0, 16);
+  add1(a, l, LAYOUT_LANE, 4, 1, 2);
+  add1(a, l, LAYOUT_LANE, 8, 0, 1);
+  add1(a, l, LAYOUT_WARP, w.cols, 1, 8 * (int64_t)c.n8);
+  add1(a, l, LAYOUT_WARP, w.rows, 0, 16 * (int64_t)c.m16);
+  return l;
+}
+
+/* PTX: a0,a1: row g, k 2t,2t+1; a2,a3: row g+8; a4,a5: row g, k 2t+8..; a6,a7: row g+8. */
+struct layout *cg_layout_mma_a(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
+                               struct cg_warps w) {
+  struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
+  struct layout *l = layout_new(a, 2, (int64_t[]){rows, 16 * (int64_t)steps});
+  add1(a, l, LAYOUT_REG, 2, 1, 1);
+  add1(a, l, LAYOUT_REG, 2, 0, 8);
+  add1(a, l, LAYOUT_REG, 2, 1, 8);
+  add1(a, l, LAYOUT_REG, c.m16, 0, 16);
+  add1(a, l, LAYOUT_REG, steps, 1, 16);
+  add1(a, l, LAYOUT_LANE, 4, 1, 2);
+  add1(a, l, LAYOUT_LANE, 8, 0, 1);
+  replicate(a, l, LAYOUT_WARP, w.cols);
+  add1(a, l, LAYOUT_WARP, w.rows, 0, 16 * (int64_t)c.m16);
+  return l;
+}
+
+/* PTX: b0,b1: k 2t,2t+1, col g; b2,b3: k 2t+8,2t+9. */
+struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
+                               struct cg_warps w) {
+  struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
+  struct layout *l = layout_new(a, 2, (int64_t[]){16 * (int64_t)steps, cols});
+  add1(a, l, LAYOUT_REG, 2, 0, 1);
+  add1(a, l, LAYOUT_REG, 2, 0, 8);
+  add1(a, l, LAYOUT_REG, c.n8, 1, 8);
+  add1(a, l, LAYOUT_REG, steps, 0, 16);
+  add1(a, l, LAYOUT_LANE, 4, 0, 2);
+  add1(a, l, LAYOUT_LANE, 8, 1, 1);
+  add1(a, l, LAYOUT_WARP, w.cols, 1, 8 * (int64_t)c.n8);
+  replicate(a, l, LAYOUT_WARP, w.rows);
+  return l;
+}
+
+/* ---- multiply-add ---- */
+
+struct layout *cg_layout_fma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,
+                                 bool rows_adjacent, bool cols_adjacent, uint32_t vec) {
+  enum { LANE_ROWS = 4, LANE_COLS = 8 };
+  struct layout *l = layout_new(a, 2, (int64_t[]){rows, cols});
+  int64_t warp_rows = LANE_ROWS * (int64_t)vec, warp_cols = LANE_COLS * (int64_t)vec;
+  int64_t block_rows = warp_rows * w.rows, block_cols = warp_cols * w.cols;
+  /* All columns of a row first, so that the products of one row of a follow each other. */
+  add1(a, l, LAYOUT_REG, vec, 1, cols_adjacent ? 1 : LANE_COLS);
+  add1(a, l, LAYOUT_REG, (uint32_t)ceil_div(cols, block_cols), 1, block_cols);
+  add1(a, l, LAYOUT_REG, vec, 0, rows_adjacent ? 1 : LANE_ROWS);
+  add1(a, l, LAYOUT_REG, (uint32_t)ceil_div(rows, block_rows), 0, block_rows);
+  add1(a, l, LAYOUT_LANE, LANE_COLS, 1, cols_adjacent ? (int64_t)vec : 1);
+  add1(a, l, LAYOUT_LANE, LANE_ROWS, 0, rows_adjacent ? (int64_t)vec : 1);
+  add1(a, l, LAYOUT_WARP, w.cols, 1, warp_cols);
+  add1(a, l, LAYOUT_WARP, w.rows, 0, warp_rows);
+  return l;
+}
+
+/* ---- memory ---- */
+
+static uint32_t pow2_up(int64_t n, uint32_t most) {
+  uint32_t p = 1;
+  while (p < most && p < n)
+    p *= 2;
+  return p;
+}
+
+/* The largest divisor of n that is at most `most`. */
+static uint32_t divisor_up_to(uint32_t n, int64_t most) {
+  uint32_t d = most < n ? (uint32_t)most : n;
+  while (d > 1 && n % d)
+    d--;
+  return d ? d : 1;
+}
+
+struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *shape,
+                                 uint32_t vdim, uint32_t vec, uint32_t warps, int reduce_axis) {
+  struct layout *l = layout_new(a, rank, shape);
+  uint32_t order[LAYOUT_MAX_RANK], n = 0, lanes = 32;
+  int64_t left[LAYOUT_MAX_RANK], at[LAYOUT_MAX_RANK];
+  order[n++] = vdim;
+  for (uint32_t d = rank; d-- > 0;)
+    if (d != vdim)
+      order[n++] = d;
+  for (uint32_t d = 0; d < rank; d++) {
+    at[d] = d == vdim ? (int64_t)vec : 1;
+    left[d] = ceil_div(shape[d], at[d]);
+  }
+  add1(a, l, LAYOUT_REG, vec, vdim, 1);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t d = order[i], take = pow2_up(left[d], lanes);
+    add1(a, l, LAYOUT_LANE, take, d, at[d]);
+    lanes /= take;
+    at[d] *= take;
+    left[d] = ceil_div(left[d], take);
+  }
+  replicate(a, l, LAYOUT_LANE, lanes);
+  /* Warps: dims in order, but a reduced one last. */
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < n; i++) {
+      uint32_t d = order[i];
+      if (((int)d == reduce_axis) != (pass == 1))
+        continue;
+      uint32_t take = divisor_up_to(warps, left[d]);
+      add1(a, l, LAYOUT_WARP, take, d, at[d]);
+      warps /= take;
+      at[d] *= take;
+      left[d] = ceil_div(left[d], take);
+    }
+  replicate(a, l, LAYOUT_WARP, warps);
+  for (uint32_t i = 0; i < n; i++)
+    add1(a, l, LAYOUT_REG, (uint32_t)left[order[i]], order[i], at[order[i]]);
+  return l;
+}
+
+/* ---- derived layouts ---- */
+
+static bool moves(const struct layout_mode *m, uint32_t rank) {
+  for (uint32_t d = 0; d < rank; d++)
+    if (m->step[d])
+      return true;
+  return false;
+}
+
+struct layout *cg_layout_slice(struct arena *a, const struct layout *l, uint32_t dims) {
+  int64_t shape[LAYOUT_MAX_RANK];
+  for (uint32_t d = 0; d < l->rank; d++)
+    shape[d] = dims >> d & 1 ? 1 : l->shape[d];
+  struct layout *s = layout_new(a, l->rank, shape);
+  for (uint32_t i = 0; i < l->modes.n; i++) {
+    struct layout_mode m = l->modes.at[i];
+    for (uint32_t d = 0; d < l->rank; d++)
+      if (dims >> d & 1)
+        m.step[d] = 0;
+    if (m.hw != LAYOUT_REG || moves(&m, l->rank))
+      layout_add(a, s, m.hw, m.extent, m.step);
+  }
+  return s;
+}
+
+struct layout *cg_layout_permute(struct arena *a, const struct layout *l, const int64_t *perm) {
+  int64_t shape[LAYOUT_MAX_RANK], step[LAYOUT_MAX_RANK];
+  for (uint32_t d = 0; d < l->rank; d++)
+    shape[d] = l->shape[perm[d]];
+  struct layout *p = layout_new(a, l->rank, shape);
+  for (uint32_t i = 0; i < l->modes.n; i++) {
+    for (uint32_t d = 0; d < l->rank; d++)
+      step[d] = l->modes.at[i].step[perm[d]];
+    layout_add(a, p, l->modes.at[i].hw, l->modes.at[i].extent, step);
+  }
+  return p;
+}
+
+struct layout *cg_layout_reshape(struct arena *a, const struct layout *l, uint32_t rank,
+                                 const int64_t *shape) {
+  /* from[d]: the dim of l that dim d of the new shape is, or -1 for a new unit dim. */
+  int from[LAYOUT_MAX_RANK];
+  uint32_t k = 0;
+  for (uint32_t d = 0; d < rank; d++) {
+    while (k < l->rank && l->shape[k] == 1 && shape[d] != 1)
+      k++;
+    from[d] = -1;
+    if (k < l->rank && l->shape[k] == shape[d])
+      from[d] = (int)k++;
+    else if (shape[d] != 1)
+      return NULL;
+  }
+  for (; k < l->rank; k++)
+    if (l->shape[k] != 1)
+      return NULL;
+  /* A unit dim that registers walk beyond is padding there; dropping it would make copies of it. */
+  for (uint32_t d = 0; d < l->rank; d++)
+    if (l->shape[d] == 1 && cg_layout_cover(l, d) > 1)
+      return NULL;
+  struct layout *r = layout_new(a, rank, shape);
+  for (uint32_t i = 0; i < l->modes.n; i++) {
+    const struct layout_mode *m = &l->modes.at[i];
+    int64_t step[LAYOUT_MAX_RANK] = {0};
+    for (uint32_t d = 0; d < rank; d++)
+      step[d] = from[d] < 0 ? 0 : m->step[from[d]];
+    layout_add(a, r, m->hw, m->extent, step);
+  }
+  return r;
+}
+
+/* ---- questions ---- */
+
+int64_t cg_layout_cover(const struct layout *l, uint32_t dim) {
+  int64_t last = 0;
+  for (uint32_t i = 0; i < l->modes.n; i++)
+    last += (int64_t)(l->modes.at[i].extent - 1) * l->modes.at[i].step[dim];
+  return last + 1;
+}
+
+bool cg_layout_spans(const struct layout *l, enum layout_hw hw, uint32_t dim) {
+  for (uint32_t i = 0; i < l->modes.n; i++)
+    if (l->modes.at[i].hw == hw && l->modes.at[i].step[dim])
+      return true;
+  return false;
+}
+
+uint32_t cg_layout_run(const struct layout *l, uint32_t dim) {
+  uint32_t run = 1;
+  for (uint32_t i = 0; i < l->modes.n && l->modes.at[i].hw == LAYOUT_REG; i++) {
+    const struct layout_mode *m = &l->modes.at[i];
+    for (uint32_t d = 0; d < l->rank; d++)
+      if (m->step[d] != (d == dim ? (int64_t)run : 0))
+        return run;
+    run = min_u32(run * m->extent, 1u << 20);
+  }
+  return run;
+}

@@ -1,0 +1,56 @@
+/* The layouts that the solver knows, and what follows from them.
+ *
+ * Anchors (matrix fragments, blocked layouts for memory) are made here; all others derive from them
+ * by slicing (reductions, broadcasts), permuting and inserting unit dims. Every layout names all
+ * lanes and warps of the block: those that hold copies have a mode with all steps 0. */
+#ifndef KILN_CODEGEN_LAYOUTS_H
+#define KILN_CODEGEN_LAYOUTS_H
+
+#include "ir/layout.h"
+
+/* Warps of a block, laid over a matrix: rows x cols, columns fastest. */
+struct cg_warps {
+  uint32_t rows, cols;
+};
+
+/* How the tile of a dot is cut for mma.m16n8k16: blocks of 16 rows and 8 columns per warp. */
+struct cg_mma_cut {
+  uint32_t m16, n8;
+};
+struct cg_mma_cut cg_mma_cut(int64_t rows, int64_t cols, struct cg_warps w);
+
+/* PTX ISA, "Matrix Fragments for mma.m16n8k16": accumulator over [rows, cols]; a over
+ * [rows, 16 * steps]; b over [16 * steps, cols]. Registers of one instruction are adjacent. */
+struct layout *cg_layout_mma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w);
+struct layout *cg_layout_mma_a(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
+                               struct cg_warps w);
+struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
+                               struct cg_warps w);
+
+/* Accumulator of a dot by multiply-adds: a thread holds `vec` adjacent rows (columns) where the
+ * operand is contiguous along them, else rows (columns) that its neighbours' lie between; lanes 4 x 8. */
+struct layout *cg_layout_fma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,
+                                 bool rows_adjacent, bool cols_adjacent, uint32_t vec);
+
+/* A tile spread over the block for memory: `vec` elements along `vdim` to a thread, lanes along vdim
+ * first, then warps, then registers. With reduce_axis >= 0 warps go along other dims first, so that
+ * a row stays within a warp where that does not starve others. */
+struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *shape,
+                                 uint32_t vdim, uint32_t vec, uint32_t warps, int reduce_axis);
+
+/* Derived layouts. slice: dims whose bit is set in `dims` become 1; registers that differ only along
+ * them fall together. */
+struct layout *cg_layout_slice(struct arena *a, const struct layout *l, uint32_t dims);
+struct layout *cg_layout_permute(struct arena *a, const struct layout *l, const int64_t *perm);
+/* The same registers under another shape that differs in unit dims alone; NULL if it does not. */
+struct layout *cg_layout_reshape(struct arena *a, const struct layout *l, uint32_t rank,
+                                 const int64_t *shape);
+
+/* One past the largest coordinate along dim; beyond the shape it is padding. */
+int64_t cg_layout_cover(const struct layout *l, uint32_t dim);
+/* Do all threads hold the same one element or elements of an axis? */
+bool cg_layout_spans(const struct layout *l, enum layout_hw hw, uint32_t dim);
+/* Registers that hold consecutive elements along dim, from register 0 on. */
+uint32_t cg_layout_run(const struct layout *l, uint32_t dim);
+
+#endif

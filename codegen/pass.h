@@ -1,0 +1,67 @@
+/* The passes from tile IR to machine IR (pipeline_portable.c says in which order and why), and what
+ * they share: uses of values, errors at ops, what kind an op is. */
+#ifndef KILN_CODEGEN_PASS_H
+#define KILN_CODEGEN_PASS_H
+
+#include "codegen/cg.h"
+
+/* One use of a value. */
+struct cg_use {
+  struct ir_op op;
+  uint32_t operand;
+  uint32_t next; /* index of the next use of the same value, 0 = none */
+};
+
+struct cg_uses {
+  uint32_t *first; /* per value */
+  uint32_t *count;
+  VEC(struct cg_use) list; /* list.at[0] is none */
+  struct arena *arena;
+};
+
+struct cg_uses cg_collect_uses(struct ir_module *m, struct arena *a);
+
+/* Reports an error at an op with its Lua call stack. */
+void cg_error(const struct ir_module *m, struct diag_sink *diags, struct ir_op op, enum diag_id id,
+              const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Each element of the result depends on the same element of the operands alone: arithmetic, math,
+ * bits, comparisons, select, cast. */
+bool cg_is_elementwise(enum ir_opcode o);
+bool cg_is_reduce(enum ir_opcode o);
+/* A tile that costs nothing to compute again wherever it is needed, in whatever layout: splats,
+ * iotas and arithmetic on these alone. */
+bool cg_is_free(const struct ir_module *m, struct ir_val v);
+
+/* A dot operand traced through transposes and unit reshapes. */
+struct cg_operand_source {
+  struct ir_op load; /* 0: computed */
+  int dim[2];        /* dims of the loaded tile that are the operand's dims 0 and 1 */
+};
+struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_val v);
+/* Is v read by dots alone (through transposes and unit reshapes), as loaded? Such values have no
+ * fragment. */
+bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct ir_val v);
+
+const struct cg_target *cg_target_of(const struct ir_module *m);
+/* The word a SYM attribute holds, or "". */
+const char *cg_attr_word(const struct ir_module *m, struct ir_op o, enum ir_attr_key key);
+void cg_set_word(struct ir_module *m, struct ir_op o, enum ir_attr_key key, const char *word);
+void cg_set_int(struct ir_module *m, struct ir_op o, enum ir_attr_key key, int64_t value);
+void cg_set_ints(struct ir_module *m, struct ir_op o, enum ir_attr_key key, uint32_t n,
+                 const int64_t *v);
+
+#define PASS(name) bool name(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed)
+PASS(cg_pass_fuse_accumulate);
+PASS(cg_pass_bound_accesses);
+PASS(cg_pass_choose_paths);
+PASS(cg_pass_fill_schedule);
+PASS(cg_pass_assign_layouts);
+PASS(cg_pass_pipeline_loops);
+PASS(cg_pass_lower_machine);
+PASS(cg_pass_place_storage);
+PASS(cg_pass_insert_barriers);
+PASS(cg_pass_check_budgets);
+#undef PASS
+
+#endif

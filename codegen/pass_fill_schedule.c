@@ -1,0 +1,169 @@
+/* Resolves every knob of the schedule, and cuts each dot over warps.
+ *
+ * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
+ * config; every dot has `warps`. Rules, where nothing is given:
+ *   warps     one per 64x64 of the largest dot's tile, at least 4 where there are blocks for them,
+ *             more while a thread would hold over 128 accumulators; as square as that goes
+ *   threads   with dots: their warps. Else two 16-byte accesses a thread for the largest tile,
+ *             at most 256 threads unless a thread would hold over 64 elements
+ *   blocks    2 an SM for at most 4 warps of dots, else 1
+ *   stages    as many slots as fit beside `blocks` blocks, 2 to 4
+ *   group     8 where dots share rows and columns over a grid of two axes or more */
+#include "codegen/layouts.h"
+#include "codegen/pass.h"
+#include "codegen/schedule.h"
+
+#define WARP_TILE        (64 * 64) /* 64x64 per warp: shared-memory reads stay below the matrix rate */
+#define ACC_PER_THREAD   128
+#define SMEM_SLACK       2048 /* for reductions and small converts */
+#define ELEMS_PER_THREAD 64
+
+struct survey {
+  VEC(struct ir_op) dots;
+  struct arena *scratch;
+  int64_t most_macs;
+  struct ir_op main_dot;
+  int64_t largest_tile, widest; /* elements of the largest tile in registers; bytes of an element */
+  int64_t slot_bytes;           /* operands that loops load for dots */
+};
+
+static int64_t round_up(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
+
+static void look(void *user, struct ir_module *m, struct ir_op o) {
+  struct survey *s = user;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (n->opcode == IR_DOT) {
+    struct ir_type a = ir_type_of(m, n->in[0]), c = ir_type_of(m, n->in[2]);
+    int64_t macs = c.dim[0] * c.dim[1] * a.dim[1];
+    VEC_PUSH(s->scratch, &s->dots, o);
+    if (macs > s->most_macs) {
+      s->most_macs = macs;
+      s->main_dot = o;
+    }
+  }
+  if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
+    return;
+  struct ir_type t = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1]);
+  int64_t bytes = dtype_bytes((enum dtype)t.dtype, 1);
+  if (str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag")) {
+    int64_t elems = ir_elems(t);
+    s->largest_tile = elems > s->largest_tile ? elems : s->largest_tile;
+    s->widest = bytes > s->widest ? bytes : s->widest;
+  } else if (ir_block_at(m, n->block)->parent.id) {
+    s->slot_bytes += round_up(ir_elems(t) * bytes, 128);
+  }
+}
+
+/* Warps over a tile: least padding first, then least operand traffic (rows + columns of a warp's
+ * part), then more columns. Fixed parts of the grid stay. */
+static struct cg_warps cut(int64_t rows, int64_t cols, uint32_t warps, int64_t fixed_rows,
+                           int64_t fixed_cols) {
+  struct cg_warps best = {1, warps};
+  int64_t best_area = INT64_MAX, best_edge = INT64_MAX;
+  for (uint32_t r = 1; r <= warps; r++) {
+    if (warps % r || (fixed_rows > 0 && r != (uint32_t)fixed_rows) ||
+        (fixed_cols > 0 && warps / r != (uint32_t)fixed_cols))
+      continue;
+    struct cg_warps w = {r, warps / r};
+    struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
+    int64_t wr = 16 * (int64_t)c.m16, wc = 8 * (int64_t)c.n8;
+    int64_t area = wr * w.rows * wc * w.cols, edge = wr + wc;
+    if (area < best_area || (area == best_area && edge < best_edge)) {
+      best = w;
+      best_area = area;
+      best_edge = edge;
+    }
+  }
+  return best;
+}
+
+static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
+  int64_t wm = cg_knob_get(m, CG_KNOB_WARPS_M), wn = cg_knob_get(m, CG_KNOB_WARPS_N);
+  int64_t threads = cg_knob_get(m, CG_KNOB_THREADS);
+  if (wm > 0 && wn > 0)
+    return (uint32_t)(wm * wn);
+  if (threads > 0)
+    return (uint32_t)threads / 32;
+  struct ir_type c = ir_type_of(m, ir_op_at(m, s->main_dot)->in[2]);
+  int64_t area = c.dim[0] * c.dim[1];
+  int64_t blocks = round_up(c.dim[0], 16) / 16 * (round_up(c.dim[1], 8) / 8);
+  int64_t warps = 1;
+  while (warps < 16 && (area > warps * WARP_TILE || area > warps * 32 * ACC_PER_THREAD ||
+                        (warps < 4 && blocks >= 8 * warps)))
+    warps *= 2;
+  int64_t fixed = wm > 0 ? wm : wn > 0 ? wn : 1;
+  return (uint32_t)round_up(warps, fixed);
+}
+
+static uint32_t free_threads(const struct survey *s) {
+  int64_t bytes = s->widest ? s->widest : 4;
+  int64_t per = 32 / bytes, threads = 32;
+  while (threads < 256 && threads * per < s->largest_tile)
+    threads *= 2;
+  while (threads < 1024 && threads * ELEMS_PER_THREAD < s->largest_tile)
+    threads *= 2;
+  return (uint32_t)threads;
+}
+
+static void put_auto(struct ir_module *m, enum cg_knob k, int64_t value) {
+  if (cg_knob_get(m, k) == CG_AUTO)
+    cg_knob_put(m, k, value);
+}
+
+static void fill_stages(struct ir_module *m, const struct survey *s) {
+  const struct cg_target *t = cg_target_of(m);
+  int64_t blocks = cg_knob_get(m, CG_KNOB_BLOCKS), stages = 1;
+  if (s->slot_bytes) {
+    for (;;) {
+      int64_t room = (int64_t)t->smem_per_sm / (blocks > 0 ? blocks : 1) - t->smem_reserved;
+      room = (room < t->smem_per_block ? room : t->smem_per_block) - SMEM_SLACK;
+      stages = room / s->slot_bytes;
+      if (stages >= 2 || blocks <= 1 || cg_knob_get(m, CG_KNOB_STAGES) != CG_AUTO)
+        break;
+      cg_knob_put(m, CG_KNOB_BLOCKS, blocks = 1);
+    }
+    stages = stages > 4 ? 4 : stages < 1 ? 1 : stages;
+  }
+  put_auto(m, CG_KNOB_STAGES, stages);
+}
+
+bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  struct survey s = {.scratch = ctx->scratch, .most_macs = -1};
+  bool ok = true;
+  ir_walk(m, m->body, look, &s);
+  uint32_t warps = s.dots.n ? dot_warps(m, &s) : 0;
+  int64_t wm = cg_knob_get(m, CG_KNOB_WARPS_M), wn = cg_knob_get(m, CG_KNOB_WARPS_N);
+  int64_t threads = cg_knob_get(m, CG_KNOB_THREADS);
+  if (s.dots.n && (warps > 32 || (wm > 0 && warps % wm) || (wn > 0 && warps % wn) ||
+                   (threads > 0 && warps * 32 != threads))) {
+    cg_error(m, ctx->diags, s.main_dot, DIAG_LIMIT,
+             "schedule asks for warps_m = %lld, warps_n = %lld, threads = %lld (-1: not given): "
+             "warps_m * warps_n * 32 must be the threads of the block, at most 1024",
+             (long long)wm, (long long)wn, (long long)threads);
+    ok = false;
+  }
+  for (uint32_t i = 0; i < s.dots.n; i++) {
+    struct ir_op o = s.dots.at[i];
+    struct ir_type c = ir_type_of(m, ir_op_at(m, o)->in[2]);
+    bool is_main = o.id == s.main_dot.id;
+    struct cg_warps w =
+        cut(c.dim[0], c.dim[1], warps, is_main ? wm : CG_AUTO, is_main ? wn : CG_AUTO);
+    cg_set_ints(m, o, IR_ATTR_warps, 2, (int64_t[]){w.rows, w.cols});
+    if (is_main) {
+      cg_knob_put(m, CG_KNOB_WARPS_M, w.rows);
+      cg_knob_put(m, CG_KNOB_WARPS_N, w.cols);
+    }
+  }
+  put_auto(m, CG_KNOB_WARPS_M, 1);
+  put_auto(m, CG_KNOB_WARPS_N, 1);
+  put_auto(m, CG_KNOB_THREADS, s.dots.n ? (int64_t)warps * 32 : (int64_t)free_threads(&s));
+  put_auto(m, CG_KNOB_BLOCKS, s.dots.n && warps <= 4 ? 2 : 1);
+  fill_stages(m, &s);
+  put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
+  put_auto(m, CG_KNOB_PREFETCH, 1);
+  put_auto(m, CG_KNOB_STORE, 0);
+  *changed = true;
+  return ok;
+}

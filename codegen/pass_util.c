@@ -1,0 +1,161 @@
+/* What the passes share; see pass.h. */
+#include "codegen/pass.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void collect(void *user, struct ir_module *m, struct ir_op o) {
+  struct cg_uses *u = user;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    uint32_t v = n->in[i].id;
+    struct cg_use use = {.op = o, .operand = i, .next = u->first[v]};
+    VEC_PUSH(u->arena, &u->list, use);
+    u->first[v] = u->list.n - 1;
+    u->count[v]++;
+  }
+}
+
+struct cg_uses cg_collect_uses(struct ir_module *m, struct arena *a) {
+  struct cg_uses u = {.first = ARENA_ARRAY(a, uint32_t, m->values.n),
+                      .count = ARENA_ARRAY(a, uint32_t, m->values.n),
+                      .arena = a};
+  VEC_PUSH(a, &u.list, (struct cg_use){0});
+  ir_walk(m, m->body, collect, &u);
+  return u;
+}
+
+void cg_error(const struct ir_module *m, struct diag_sink *diags, struct ir_op op, enum diag_id id,
+              const char *fmt, ...) {
+  char message[600];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(message, sizeof message, fmt, ap);
+  va_end(ap);
+  uint32_t loc = op.id ? ir_op_at(m, op)->loc : 0;
+  diag_report(diags, DIAG_ERROR, id, loc ? m->locs.at[loc].at : DIAG_NOWHERE, "%s", message);
+  while (loc && m->locs.at[loc].up && m->locs.at[loc].up < loc) {
+    loc = m->locs.at[loc].up;
+    diag_note(diags, m->locs.at[loc].at, "called from here");
+  }
+}
+
+bool cg_is_elementwise(enum ir_opcode o) {
+  return (o >= IR_ADD && o <= IR_CAST);
+}
+_Static_assert(IR_ADD < IR_FMA && IR_FMA < IR_EXP && IR_EXP < IR_COS && IR_COS < IR_AND &&
+                   IR_AND < IR_SHR && IR_SHR < IR_EQ && IR_EQ < IR_GE && IR_GE < IR_SELECT &&
+                   IR_CAST == IR_SELECT + 1 && IR_CAST < IR_REDUCE_SUM,
+               "elementwise ops are one run of ops.def");
+
+bool cg_is_reduce(enum ir_opcode o) {
+  return o == IR_REDUCE_SUM || o == IR_REDUCE_MAX || o == IR_REDUCE_MIN;
+}
+
+static bool is_free(const struct ir_module *m, struct ir_val v, int depth) {
+  struct ir_op def = ir_value_at(m, v)->def;
+  if (!def.id || depth > 16)
+    return false;
+  const struct ir_opnode *n = ir_op_at(m, def);
+  if (n->opcode == IR_SPLAT || n->opcode == IR_IOTA)
+    return true;
+  if (n->opcode != IR_BROADCAST && !cg_is_elementwise(n->opcode))
+    return false;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (ir_type_of(m, n->in[i]).kind == IR_TILE && !is_free(m, n->in[i], depth + 1))
+      return false;
+  return true;
+}
+
+bool cg_is_free(const struct ir_module *m, struct ir_val v) {
+  return ir_type_of(m, v).kind == IR_TILE && is_free(m, v, 0);
+}
+
+/* dim[d] of the result of a reshape is dim from[d] of its operand, -1 for a new unit dim; false if
+ * more than unit dims change. */
+static bool reshape_dims(struct ir_type in, struct ir_type out, int *from) {
+  uint32_t k = 0;
+  for (uint32_t d = 0; d < out.rank; d++) {
+    while (k < in.rank && in.dim[k] == 1 && out.dim[d] != 1)
+      k++;
+    from[d] = -1;
+    if (k < in.rank && in.dim[k] == out.dim[d])
+      from[d] = (int)k++;
+    else if (out.dim[d] != 1)
+      return false;
+  }
+  for (; k < in.rank; k++)
+    if (in.dim[k] != 1)
+      return false;
+  return true;
+}
+
+struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_val v) {
+  const struct cg_operand_source computed = {{0}, {-1, -1}};
+  int dim[2] = {0, 1};
+  for (;;) {
+    struct ir_op def = ir_value_at(m, v)->def;
+    if (!def.id)
+      return computed;
+    const struct ir_opnode *n = ir_op_at(m, def);
+    if (n->opcode == IR_TRANSPOSE) {
+      const struct ir_attr *perm = ir_get_attr(m, def, IR_ATTR_perm);
+      for (int i = 0; i < 2; i++)
+        dim[i] = dim[i] < 0 ? -1 : (int)perm->ints[dim[i]];
+    } else if (n->opcode == IR_RESHAPE) {
+      int from[IR_MAX_RANK];
+      if (!reshape_dims(ir_type_of(m, n->in[0]), ir_type_of(m, v), from))
+        return computed;
+      for (int i = 0; i < 2; i++)
+        dim[i] = dim[i] < 0 ? -1 : from[dim[i]];
+    } else if (n->opcode == IR_LOAD) {
+      return (struct cg_operand_source){def, {dim[0], dim[1]}};
+    } else {
+      return computed;
+    }
+    v = n->in[0];
+  }
+}
+
+bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct ir_val v) {
+  if (!u->first[v.id])
+    return false;
+  for (uint32_t i = u->first[v.id]; i; i = u->list.at[i].next) {
+    const struct ir_opnode *n = ir_op_at(m, u->list.at[i].op);
+    if (n->opcode == IR_DOT) {
+      if (u->list.at[i].operand > 1 ||
+          !str_eq(cg_attr_word(m, u->list.at[i].op,
+                               u->list.at[i].operand ? IR_ATTR_b_path : IR_ATTR_a_path),
+                  "smem"))
+        return false;
+    } else if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE) {
+      if (!cg_is_smem_only(m, u, n->out[0]))
+        return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+const struct cg_target *cg_target_of(const struct ir_module *m) {
+  return cg_find_target(ir_sym(m, m->target));
+}
+
+const char *cg_attr_word(const struct ir_module *m, struct ir_op o, enum ir_attr_key key) {
+  const struct ir_attr *a = ir_get_attr(m, o, key);
+  return a ? ir_sym(m, a->s) : "";
+}
+
+void cg_set_word(struct ir_module *m, struct ir_op o, enum ir_attr_key key, const char *word) {
+  ir_set_attr(m, o, (struct ir_attr){.key = key, .s = symtab_get(m->syms, word)});
+}
+
+void cg_set_int(struct ir_module *m, struct ir_op o, enum ir_attr_key key, int64_t value) {
+  ir_set_attr(m, o, (struct ir_attr){.key = key, .i = value});
+}
+
+void cg_set_ints(struct ir_module *m, struct ir_op o, enum ir_attr_key key, uint32_t n,
+                 const int64_t *v) {
+  ir_set_attr(m, o, (struct ir_attr){.key = key, .ints = v, .n_ints = n});
+}

@@ -1,0 +1,13 @@
+/* Knobs as the passes see them: entries "schedule.<knob>" of the module's config, so that they are
+ * printed, parsed and part of every key. */
+#ifndef KILN_CODEGEN_SCHEDULE_H
+#define KILN_CODEGEN_SCHEDULE_H
+
+#include "codegen/cg.h"
+
+const char *cg_knob_name(enum cg_knob k);
+/* CG_AUTO where it is not set. */
+int64_t cg_knob_get(struct ir_module *m, enum cg_knob k);
+void cg_knob_put(struct ir_module *m, enum cg_knob k, int64_t value);
+
+#endif
