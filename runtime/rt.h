@@ -94,10 +94,11 @@ struct rt_compile_job {
   uint32_t n_options;
   uint32_t timeout_ms;      /* 0: the context's */
   bool lineinfo;            /* adds -lineinfo */
-  bool want_ptx;            /* also give the PTX (a second, shorter compilation) */
+  bool want_ptx;            /* also give the PTX */
   uint32_t max_spill_bytes; /* refuse (K0802) more spill stores + loads than this in a function */
-  bool allow_serialized;    /* do not refuse ptxas' C75xx messages (wgmma serialised, ...) */
-  uint32_t allow_regs;      /* refuse more registers than this; 0: no limit */
+  bool allow_serialized; /* do not refuse C7602 and C75xx remarks of ptxas (wgmma serialised, ...;
+                               C7519, an injected fence, is never refused) */
+  uint32_t allow_regs;   /* refuse more registers than this; 0: no limit */
 };
 
 struct rt_kernel_info { /* one entry function, from ptxas -v */
@@ -109,6 +110,7 @@ struct rt_ptxas_remark { /* "C7510", and the line it came in */
   const char *code, *text;
 };
 
+/* Not to be copied or moved while in use: its arena points into it. */
 struct rt_compiled {
   enum rt_status status;
   const void *cubin;
