@@ -66,15 +66,16 @@ void interp_reshape(struct interp *in, const struct ir_opnode *op) {
          val_elems(in, op->out[0]) * cell_size(out_cell(in, op)));
 }
 
-#define COPY_ROW(T)                                                                                \
+/* Cells as bytes: memcpy of a constant size is one move, and never a wrong guess about types. */
+#define COPY_ROW(size)                                                                             \
   do {                                                                                             \
-    const T *p = (const T *)x + from;                                                              \
-    T *r = (T *)o + done;                                                                          \
+    const char *p = (const char *)x + from * (size);                                               \
+    char *r = (char *)o + done * (size);                                                           \
     if (step == 1)                                                                                 \
-      memcpy(r, p, (size_t)n * sizeof(T));                                                         \
+      memcpy(r, p, (size_t)(n * (size)));                                                          \
     else                                                                                           \
       for (int64_t i = 0; i < n; i++)                                                              \
-        r[i] = p[i * step];                                                                        \
+        memcpy(r + i * (size), p + i * step * (size), (size));                                     \
   } while (0)
 
 /* Writes the output row-major; axis k of it steps through x by stride[k] cells. */
@@ -85,11 +86,11 @@ static void gather(size_t size, const void *x, void *o, uint32_t rank, const int
   int64_t n = rank ? dim[rank - 1] : 1, step = rank ? stride[rank - 1] : 1;
   for (;;) {
     if (size == 8)
-      COPY_ROW(uint64_t);
+      COPY_ROW(8);
     else if (size == 4)
-      COPY_ROW(uint32_t);
+      COPY_ROW(4);
     else
-      COPY_ROW(uint8_t);
+      COPY_ROW(1);
     done += n;
     uint32_t k = rank ? rank - 1 : 0;
     while (k-- > 0) {

@@ -1,6 +1,7 @@
 /* See help_interp.h. */
 #include "help_interp.h"
 
+#include <math.h>
 #include <string.h>
 
 void hi_init(struct hi *h) {
@@ -211,8 +212,9 @@ void hi_store2(struct hi *h, uint32_t arg, struct ir_val i, struct ir_val j, str
 }
 
 void hi_set_pad(struct hi *h, struct ir_val loaded, double pad) {
-  ir_set_attr(h->m, def_of(h, loaded),
-              (struct ir_attr){.key = IR_ATTR_pad, .f = pad, .i = (int64_t)pad});
+  ir_set_attr(
+      h->m, def_of(h, loaded),
+      (struct ir_attr){.key = IR_ATTR_pad, .f = pad, .i = isfinite(pad) ? (int64_t)pad : 0});
 }
 
 void hi_message(struct hi *h, enum ir_opcode op, const char *text, uint32_t n,
