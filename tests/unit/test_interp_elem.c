@@ -489,9 +489,36 @@ static void test_table_is_complete(void **state) {
         fail_msg("the interpreter lacks '%s'", op_name((enum ir_opcode)op));
 }
 
+/* docs/numerics.md says something of every tile op that computes or moves values. */
+static void test_numerics_page(void **state) {
+  (void)state;
+  FILE *f = fopen(KILN_SRC_DIR "/docs/numerics.md", "r");
+  assert_non_null(f);
+  static char text[1 << 16];
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  const char *table = strstr(text, "\n## Ops\n");
+  assert_non_null(table);
+  for (int op = IR_NO_OP + 1; op < IR_OPCODE_COUNT; op++) {
+    const struct ir_opinfo *info = ir_info((enum ir_opcode)op);
+    bool computes = info->traits & (IR_PURE | IR_READS | IR_WRITES);
+    if (!computes || !(info->stages & 1u << IR_TILE_STAGE))
+      continue;
+    /* In the first column of some row: after "| " or ", ", before ", " or " |". */
+    bool found = false;
+    size_t n = strlen(info->name);
+    for (const char *s = table; (s = strstr(s, info->name)); s++)
+      found = found || (s[-1] == ' ' && (s[-2] == '|' || s[-2] == ',') &&
+                        (s[n] == ',' || (s[n] == ' ' && (s[n + 1] == '|' || op == IR_CAST))));
+    if (!found)
+      fail_msg("docs/numerics.md says nothing of '%s'", info->name);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_table_is_complete),
+      cmocka_unit_test(test_numerics_page),
       cmocka_unit_test(test_float_arith_rounded),
       cmocka_unit_test(test_float_arith_double),
       cmocka_unit_test(test_fma_rounds_once),
