@@ -114,6 +114,9 @@ enum rt_status rt_pool_compile(struct rt_ctx *ctx, const struct rt_compile_job *
                                const char **why_missing);
 void rt_pool_free(struct rt_ctx *ctx);
 
+/* blas_host.c: multiplies correctly in all four layouts. */
+bool rt_dgemm_is_right(rt_dgemm_fn dgemm);
+
 /* device_kernels.c: the helper kernel for elements of type t. */
 enum rt_status rt_helper_function(struct rt_device *dev, enum rt_helper which, enum dtype t,
                                   CUfunction *out);
