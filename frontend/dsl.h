@@ -70,14 +70,15 @@ struct dsl_range {
   int64_t step;
 };
 
+/* Elements of one tile: as ir/ allows. */
+#define FE_MAX_ELEMS ((int64_t)1 << 24)
+
 enum dsl_mode {
   DSL_IDLE, /* file level, legal, inputs: no device values */
   DSL_HOST, /* oracle, inputs: zeros, full, iota give host arrays */
   DSL_GRID, /* grid: dims are launch expressions */
   DSL_BODY
 };
-
-struct dsl_array;
 
 /* A kernel as kernel{...} described it; the Lua functions are in the registry, by reference. */
 struct dsl_kernel {
@@ -208,7 +209,10 @@ void dsl_range_elem(enum ir_opcode op, const struct dsl_val *a, const struct dsl
 
 void dsl_fill_tracer(struct fe_file *f);
 void dsl_fill_region_hooks(struct fe_tracer *t);
-/* Is the name one that `index` knows on tiles (views)? */
+/* trace_fuse.c: `acc + dot(x, y)` becomes the product accumulated in place. */
+void dsl_fuse_dots(struct ir_module *m, struct arena *scratch);
+/* dsl_method.c: pushes the method that key names, of tiles or of views; false (nothing pushed) if
+ * there is none. */
 void dsl_open_methods(lua_State *L, struct fe_file *f);
 bool dsl_push_method(lua_State *L, bool view, int key);
 
@@ -218,25 +222,82 @@ void dsl_open_tile(lua_State *L, struct fe_file *f);  /* dsl_tile.c */
 void dsl_open_math(lua_State *L, struct fe_file *f);  /* dsl_math.c */
 void dsl_open_dtype(lua_State *L, struct fe_file *f); /* dsl_dtype.c */
 void dsl_open_array(lua_State *L, struct fe_file *f); /* dsl_array.c */
+void dsl_open_host(lua_State *L, struct fe_file *f);  /* dsl_host.c */
+void dsl_seed(struct fe_file *f, uint64_t seed);
+void dsl_push_rng(lua_State *L, struct fe_file *f);
 void dsl_open_kernel(lua_State *L, struct fe_file *f); /* kernel.c */
 
+/* dsl_dtype.c: dtypes are userdata, one per dtype and state: compared by identity. */
 void dsl_push_dtype(lua_State *L, enum dtype t);
 bool dsl_to_dtype(lua_State *L, int idx, enum dtype *out);
-enum dtype dsl_arg_dtype(lua_State *L, int arg);
-/* A plain integer (64.0 is one); an error names `what` and what was found. */
-int64_t dsl_arg_size(lua_State *L, int idx, const char *what);
-/* Sizes given as arguments first..last, or as one list. */
-uint32_t dsl_arg_sizes(lua_State *L, int first, const char *what, int64_t dim[IR_MAX_RANK]);
+/* The dtype at a stack index; reports and returns false if it is none. */
+bool dsl_dtype_at(struct fe_file *f, int idx, const char *what, enum dtype *out);
+/* A plain integer of at least 1 (64.0 is one); reports otherwise. */
+bool dsl_size_at(struct fe_file *f, int idx, const char *what, int64_t *out);
+/* Sizes given as the stack's values first..last, or as one list there. False after an error. */
+bool dsl_sizes_at(struct fe_file *f, int first, int last, const char *what, uint32_t *rank,
+                  int64_t dim[IR_MAX_RANK]);
+/* An axis of a value of the rank; -1 after an error. */
+int dsl_axis_at(struct fe_file *f, int idx, const char *what, uint32_t rank);
 /* " (did you mean `x`?)" for the nearest of the names, or "". */
 const char *dsl_nearest(struct fe_file *f, const char *name, const char *const *names, uint32_t n);
 
-/* dsl_array.c: NULL if the value is no host array. */
-struct dsl_array *dsl_to_array(lua_State *L, int idx);
+/* ---- dsl_array.c: host arrays, what oracles compute with ---- */
 
-/* kernel.c, config.c */
-void dsl_value_from_lua(lua_State *L, struct fe_file *f, int idx, struct fe_value *out);
+struct dsl_array {
+  uint32_t rank;
+  int64_t dim[IR_MAX_RANK], stride[IR_MAX_RANK]; /* elements */
+  double *data;
+  double *owned; /* NULL: borrowed from an argument or another array (kept alive by a user value) */
+  size_t bytes;  /* of `owned` */
+};
+
+/* NULL if the value is no host array. */
+struct dsl_array *dsl_to_array(lua_State *L, int idx);
+/* Pushes a new dense array of undefined contents. */
+struct dsl_array *dsl_new_array(lua_State *L, struct fe_file *f, uint32_t rank, const int64_t *dim);
+/* Pushes an array over memory that outlives the call. */
+struct dsl_array *dsl_borrow_array(lua_State *L, struct fe_file *f, uint32_t rank,
+                                   const int64_t *dim, double *data);
+/* Copies to dense row-major memory. */
+void dsl_array_copy(const struct dsl_array *a, double *out);
+int64_t dsl_array_count(const struct dsl_array *a);
+/* Applies fn to n operands (arrays and numbers at idx..idx+n-1), broadcasting; pushes the result. */
+typedef double (*dsl_fn)(const double *x);
+void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn, int idx, int n);
+enum dsl_fold { DSL_SUM, DSL_MAX, DSL_MIN };
+/* Pushes the reduction of the array at idx over an axis (kept as 1), or over all (axis < 0: a
+ * number). */
+void dsl_array_reduce(lua_State *L, struct fe_file *f, enum dsl_fold fold, int idx, int axis);
+/* Rounds to f32 where the oracle runs in single precision. */
+double dsl_round(const struct fe_file *f, double x);
+
+/* ---- kernel_arg.c, kernel.c, kernel_case.c, config.c ---- */
+
+/* What tensor(...), scalar(...), ... give; a userdata. dtype_const names a const, or is NULL. */
+struct dsl_arg_spec {
+  struct fe_arg arg;
+};
+const struct dsl_arg_spec *dsl_to_arg(lua_State *L, int idx);
+void dsl_open_arg(lua_State *L, struct fe_file *f);
+void dsl_read_schedule(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx);
+void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx);
+/* Keys of the table at idx in byte order; reports keys that are not strings. In fe_arena. */
+const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const char *what,
+                             uint32_t *n);
+bool dsl_is_name(const char *s);
+/* "a, b, c" */
+const char *dsl_join(struct fe_file *f, const char *const *names, uint32_t n);
+/* A number, boolean, dtype or string; false (nothing reported) for anything else. */
+bool dsl_value_from_lua(lua_State *L, struct fe_file *f, int idx, struct fe_value *out);
 void dsl_value_to_lua(lua_State *L, struct fe_value v);
 /* Pushes the table `c`. */
 void dsl_push_config(lua_State *L, const struct fe_kernel *k, const struct fe_config *config);
+/* The value that a const of that name has as an integer. */
+bool dsl_const_int_of(const struct fe_kernel *k, const struct fe_config *config, const char *name,
+                      int64_t *value);
+/* A dim expression in another pool; consts that are no dims become numbers. */
+struct expr dsl_import_dim(struct expr_pool *to, const struct fe_kernel *k,
+                           const struct fe_config *config, struct expr e);
 
 #endif

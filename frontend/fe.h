@@ -91,6 +91,12 @@ struct fe_arg {
   struct diag_loc loc;
 };
 
+struct fe_case_stride {
+  const char *arg;
+  uint32_t n;
+  int64_t at[IR_MAX_RANK]; /* elements */
+};
+
 /* `cases[i]`: what `kiln test` runs, and `kiln run` with no --shape (the first one). */
 struct fe_case {
   const struct fe_named *shape; /* dim name -> FE_INT */
@@ -101,11 +107,7 @@ struct fe_case {
   uint32_t n_set;
   const struct fe_named *layout; /* argument -> FE_STR "row" or "col" */
   uint32_t n_layout;
-  struct {
-    const char *arg;
-    uint32_t n;
-    int64_t at[IR_MAX_RANK];
-  } const *stride;
+  const struct fe_case_stride *stride;
   uint32_t n_stride;
   const struct fe_named *scalars; /* scalar argument -> number */
   uint32_t n_scalars;

@@ -128,7 +128,7 @@ static struct dsl_val *grid_elem(struct fe_file *f, enum ir_opcode op, const cha
   else if (op == IR_NEG)
     r = expr_op2(p, EXPR_SUB, expr_const(p, 0), e[0]);
   else if (expr_op_of(op, &x))
-    r = n == 1 ? expr_op1(p, x, e[0])
+    r = n == 1   ? expr_op1(p, x, e[0])
         : n == 2 ? expr_op2(p, x, e[0], e[1])
                  : expr_op3(p, x, e[0], e[1], e[2]);
   else {
@@ -144,8 +144,8 @@ static struct dsl_val *grid_elem(struct fe_file *f, enum ir_opcode op, const cha
 /* ---- shapes ---- */
 
 /* The common shape of the tiles among v; false after an error. */
-static bool common_shape(struct fe_file *f, const char *what, uint32_t n,
-                         struct dsl_val *const *v, struct ir_type *out) {
+static bool common_shape(struct fe_file *f, const char *what, uint32_t n, struct dsl_val *const *v,
+                         struct ir_type *out) {
   const struct dsl_val *first = NULL;
   *out = (struct ir_type){.kind = IR_SCALAR};
   for (uint32_t i = 0; i < n; i++) {
@@ -311,8 +311,8 @@ struct dsl_val *dsl_select(struct fe_file *f, const char *what, const struct dsl
                            const struct dsl_opnd *yes, const struct dsl_opnd *no) {
   KILN_ASSERT(mask->kind == DSL_DEV);
   if (mask->dev->t.dtype != DT_BOOL) {
-    fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "%s takes a mask (a comparison's result), got %s", what,
-                  dsl_describe_type(f, mask->dev->t));
+    fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "%s takes a mask (a comparison's result), got %s",
+                  what, dsl_describe_type(f, mask->dev->t));
     return NULL;
   }
   struct dsl_val *v[3] = {mask->dev};

@@ -235,11 +235,14 @@ bool dsl_pad_check(struct fe_file *f, const struct dsl_val *x, uint32_t dim, dou
   else
     sb_puts(&b, "unknown values");
   fe_soft_error(f->fe, DIAG_PADDED_REDUCE,
-                "%s over dim %" PRIu32 ", which may be padded: %s is loaded at %s in tiles of %" PRId64
+                "%s over dim %" PRIu32
+                ", which may be padded: %s is loaded at %s in tiles of %" PRId64
                 " that may reach past its end, and %s would count there; load with pad = ..., mask "
                 "with where(position < size, x, %s), or make the dim a const",
                 what, dim, s->text, fe_place(f->fe, s->loc), s->size, sb_str(&b),
-                neutral == 0 ? "0" : neutral < 0 ? "-inf" : "inf");
+                neutral == 0  ? "0"
+                : neutral < 0 ? "-inf"
+                              : "inf");
   return false;
 }
 

@@ -116,7 +116,6 @@ static void name_value(struct fe_file *f, struct ir_val v, const char *name) {
     ir_value_at(f->m, v)->name = symtab_get(f->m->syms, name);
 }
 
-
 /* ---- for ---- */
 
 static struct dsl_range *range_at(struct fe_file *f, int idx) {
@@ -130,6 +129,7 @@ static void loop_index(void *user, struct fe_region *r, int range) {
   struct ir_type t = ir_scalar(DT_INDEX);
   struct dsl_val *v = dsl_new_val(f, t, ir_add_arg(f->m, f->b.block, t));
   const struct dsl_range *g = range_at(f, range);
+  fe_check_open(f->fe, &g->h, g->made);
   int64_t lo = g->lo.i, hi = g->hi.i;
   bool known = g->lo.kind == DSL_INT && g->hi.kind == DSL_INT;
   if (known && hi > lo) {
@@ -173,7 +173,8 @@ static void adopt_block(struct fe_file *f, struct ir_op o, uint32_t i, struct ir
 
 /* Builds the op and drops the empty blocks that ir_build made for it: they are the newest. */
 static struct ir_op build_owner(struct fe_file *f, enum ir_opcode op, uint32_t n_in,
-                                const struct ir_val *in, uint32_t n_out, const struct ir_type *out) {
+                                const struct ir_val *in, uint32_t n_out,
+                                const struct ir_type *out) {
   struct ir_op o = dsl_build(f, op, n_in, in, n_out, out);
   f->m->blocks.n -= ir_info(op)->n_blocks;
   return o;
@@ -200,9 +201,8 @@ static void end_block(struct fe_file *f, struct ir_block b, enum ir_opcode op,
   f->b.block = around;
 }
 
-static void push_results(struct fe_file *f, struct ir_op o, uint32_t n,
-                         const struct fe_slot *slots, struct dsl_val *const *a,
-                         struct dsl_val *const *b) {
+static void push_results(struct fe_file *f, struct ir_op o, uint32_t n, const struct fe_slot *slots,
+                         struct dsl_val *const *a, struct dsl_val *const *b) {
   for (uint32_t i = 0; i < n; i++) {
     struct ir_val v = ir_op_at(f->m, o)->out[i];
     struct ir_type t = ir_type_of(f->m, v);

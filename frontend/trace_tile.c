@@ -16,8 +16,8 @@ static const struct dsl_pad *copy_pads(struct fe_file *f, const struct dsl_pad *
 static bool need_body(struct fe_file *f, const char *what) {
   if (f->mode == DSL_BODY)
     return true;
-  fe_soft_error(f->fe, DIAG_STAGE_OPERAND, "%s is not available here: tiles live in a kernel's body",
-                what);
+  fe_soft_error(f->fe, DIAG_STAGE_OPERAND,
+                "%s is not available here: tiles live in a kernel's body", what);
   return false;
 }
 
@@ -147,7 +147,8 @@ struct dsl_val *dsl_dot(struct fe_file *f, struct dsl_val *a, struct dsl_val *b,
   }
   enum dtype ta = dtype_of(a), tb = dtype_of(b), tc;
   if (ta != tb && !(is_fp8(ta) && is_fp8(tb))) {
-    fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "dot of %s and %s: two dtypes never mix; cast one of them",
+    fe_soft_error(f->fe, DIAG_TYPE_MISMATCH,
+                  "dot of %s and %s: two dtypes never mix; cast one of them",
                   dsl_describe_type(f, a->t), dsl_describe_type(f, b->t));
     return NULL;
   }
@@ -271,7 +272,8 @@ static const struct dsl_pad *reshape_pads(struct fe_file *f, const struct dsl_va
 struct dsl_val *dsl_reshape(struct fe_file *f, struct dsl_val *x, uint32_t rank,
                             const int64_t *dim) {
   if (x->t.kind != IR_TILE) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "a reshape takes a tile, got %s", dsl_describe_type(f, x->t));
+    fe_soft_error(f->fe, DIAG_OPERAND, "a reshape takes a tile, got %s",
+                  dsl_describe_type(f, x->t));
     return NULL;
   }
   struct ir_type t = ir_tile(dtype_of(x), rank, dim);
@@ -366,7 +368,8 @@ bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *
   const char *name = ir_sym(f->m, arg->name);
   enum dtype from = dtype_of(x), to = (enum dtype)vt.dtype;
   if (arg->kind == IR_ARG_IN) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "store to the input `%s`; declare it with out or inout", name);
+    fe_soft_error(f->fe, DIAG_OPERAND, "store to the input `%s`; declare it with out or inout",
+                  name);
     return false;
   }
   if (x->t.kind == IR_SCALAR) {

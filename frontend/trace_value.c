@@ -140,8 +140,8 @@ struct ir_val dsl_build1(struct fe_file *f, enum ir_opcode op, struct ir_type t,
 /* ---- operands ---- */
 
 static bool refuse_outside(struct fe_file *f, const char *what) {
-  fe_soft_error(f->fe, DIAG_STAGE_OPERAND, "%s makes a device value: only a kernel's body does that",
-                what);
+  fe_soft_error(f->fe, DIAG_STAGE_OPERAND,
+                "%s makes a device value: only a kernel's body does that", what);
   return false;
 }
 
@@ -236,9 +236,10 @@ bool dsl_fits(struct fe_file *f, enum dtype t, const struct dsl_opnd *o, const c
                         dtype_name(t));
     return false;
   }
-  bool fits = o->kind == DSL_INT
-                  ? dtype_bits(t) == 64 || ((double)o->i >= num_min(t) && (double)o->i <= num_max(t))
-                  : o->f >= -0x1p63 && o->f < 0x1p63 && o->f >= num_min(t) && o->f <= num_max(t);
+  bool fits =
+      o->kind == DSL_INT
+          ? dtype_bits(t) == 64 || ((double)o->i >= num_min(t) && (double)o->i <= num_max(t))
+          : o->f >= -0x1p63 && o->f < 0x1p63 && o->f >= num_min(t) && o->f <= num_max(t);
   if (!fits)
     *why = no_fit(f, t, o);
   return fits;

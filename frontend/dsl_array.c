@@ -1,0 +1,474 @@
+/* Host arrays: what an oracle computes with. Dense or strided doubles behind a userdata, arithmetic
+ * through metamethods, methods T, row, col, reshape, slice, at; functions in dsl_host.c.
+ *
+ * Memory comes from the host's allocator and is counted against fe_limits.host_mem; Lua's collector
+ * sees only the small userdata, so it is run whenever much has been allocated since the last time. */
+#include "frontend/dsl.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static const char meta_key = 0, method_key = 0; /* addresses: registry keys */
+
+#define COLLECT_AFTER ((size_t)256 << 20)
+
+double dsl_round(const struct fe_file *f, double x) {
+  return f->single ? (double)(float)x : x;
+}
+
+struct dsl_array *dsl_to_array(lua_State *L, int idx) {
+  if (lua_type(L, idx) != LUA_TUSERDATA || !lua_getmetatable(L, idx))
+    return NULL;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+  bool same = lua_rawequal(L, -1, -2);
+  lua_pop(L, 2);
+  return same ? lua_touserdata(L, idx) : NULL;
+}
+
+int64_t dsl_array_count(const struct dsl_array *a) {
+  int64_t n = 1;
+  for (uint32_t d = 0; d < a->rank; d++)
+    n *= a->dim[d];
+  return n;
+}
+
+static struct dsl_array *push_array(lua_State *L, uint32_t rank, const int64_t *dim) {
+  struct dsl_array *a = lua_newuserdatauv(L, sizeof *a, 1);
+  *a = (struct dsl_array){.rank = rank};
+  int64_t stride = 1;
+  for (uint32_t d = rank; d-- > 0;) {
+    a->dim[d] = dim[d];
+    a->stride[d] = stride;
+    stride *= dim[d];
+  }
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+  lua_setmetatable(L, -2);
+  return a;
+}
+
+struct dsl_array *dsl_borrow_array(lua_State *L, struct fe_file *f, uint32_t rank,
+                                   const int64_t *dim, double *data) {
+  (void)f;
+  struct dsl_array *a = push_array(L, rank, dim);
+  a->data = data;
+  return a;
+}
+
+struct dsl_array *dsl_new_array(lua_State *L, struct fe_file *f, uint32_t rank,
+                                const int64_t *dim) {
+  size_t limit = fe_host_of(f->fe)->limits.host_mem;
+  int64_t n = 1;
+  for (uint32_t d = 0; d < rank; d++)
+    if (__builtin_mul_overflow(n, dim[d], &n))
+      n = INT64_MAX;
+  bool fits = n <= (int64_t)(limit / sizeof(double));
+  size_t bytes = fits ? (size_t)n * sizeof(double) : 0;
+  if (fits && (f->host_since > COLLECT_AFTER || f->host_bytes + bytes > limit)) {
+    lua_gc(L, LUA_GCCOLLECT);
+    f->host_since = 0;
+  }
+  if (!fits || f->host_bytes + bytes > limit)
+    fe_error(f->fe, DIAG_MEMORY_LIMIT, "arrays would take more than %zu MiB", limit >> 20);
+  fe_charge(f->fe, (uint64_t)n / 16 + 1);
+  struct dsl_array *a = push_array(L, rank, dim);
+  bytes = bytes ? bytes : sizeof(double);
+  a->owned = a->data = mem_get(f->mem, bytes);
+  if (!a->owned)
+    fe_out_of_memory(f->fe);
+  a->bytes = bytes;
+  f->host_bytes += bytes;
+  f->host_since += bytes;
+  return a;
+}
+
+static int array_gc(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = lua_touserdata(L, 1);
+  if (a->owned) {
+    f->host_bytes -= a->bytes;
+    mem_drop(f->mem, a->owned, a->bytes);
+    a->owned = a->data = NULL;
+  }
+  return 0;
+}
+
+/* A view of the array at idx, to be given its own dims and strides. */
+static struct dsl_array *push_view(lua_State *L, int idx) {
+  idx = lua_absindex(L, idx);
+  const struct dsl_array *a = lua_touserdata(L, idx);
+  struct dsl_array *v = push_array(L, a->rank, a->dim);
+  for (uint32_t d = 0; d < a->rank; d++)
+    v->stride[d] = a->stride[d];
+  v->data = a->data;
+  lua_pushvalue(L, idx);
+  lua_setiuservalue(L, -2, 1);
+  return v;
+}
+
+/* ---- loops ---- */
+
+/* Steps a multi-index over dim; false at the end. */
+static bool next_index(uint32_t rank, const int64_t *dim, int64_t *i) {
+  for (uint32_t d = rank; d-- > 0;) {
+    if (++i[d] < dim[d])
+      return true;
+    i[d] = 0;
+  }
+  return false;
+}
+
+static int64_t offset_of(uint32_t rank, const int64_t *i, const int64_t *stride) {
+  int64_t o = 0;
+  for (uint32_t d = 0; d < rank; d++)
+    o += i[d] * stride[d];
+  return o;
+}
+
+void dsl_array_copy(const struct dsl_array *a, double *out) {
+  if (dsl_array_count(a) == 0)
+    return;
+  int64_t i[IR_MAX_RANK] = {0}, n = 0;
+  uint32_t outer = a->rank ? a->rank - 1 : 0;
+  int64_t inner = a->rank ? a->dim[outer] : 1, step = a->rank ? a->stride[outer] : 0;
+  do {
+    const double *row = a->data + offset_of(outer, i, a->stride);
+    for (int64_t k = 0; k < inner; k++)
+      out[n++] = row[k * step];
+  } while (next_index(outer, a->dim, i));
+}
+
+static const char *shape_text(struct fe_file *f, const struct dsl_array *a) {
+  struct strbuf b = {.arena = fe_arena(f->fe)};
+  sb_putc(&b, '(');
+  for (uint32_t d = 0; d < a->rank; d++)
+    sb_printf(&b, "%s%" PRId64, d ? "," : "", a->dim[d]);
+  sb_putc(&b, ')');
+  return sb_str(&b);
+}
+
+struct elem_operand {
+  const double *data;
+  int64_t stride[IR_MAX_RANK];
+  double number;
+};
+
+void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn, int idx, int n) {
+  struct elem_operand in[3];
+  const struct dsl_array *first = NULL;
+  uint32_t rank = 0;
+  int64_t dim[IR_MAX_RANK];
+  for (int k = 0; k < n; k++) {
+    const struct dsl_array *a = dsl_to_array(L, idx + k);
+    if (!a) {
+      if (lua_type(L, idx + k) != LUA_TNUMBER)
+        fe_error(f->fe, DIAG_OPERAND, "%s takes arrays and numbers, got %s", what,
+                 fe_describe(f->fe, idx + k));
+      continue;
+    }
+    if (!first) {
+      first = a;
+      rank = a->rank;
+      for (uint32_t d = 0; d < rank; d++)
+        dim[d] = a->dim[d];
+    }
+    if (a->rank != rank)
+      fe_error(f->fe, DIAG_SHAPE_MISMATCH,
+               "shapes %s and %s of %s have different ranks; use :row(), :col() or :reshape(...)",
+               shape_text(f, first), shape_text(f, a), what);
+    for (uint32_t d = 0; d < rank; d++) {
+      if (a->dim[d] != dim[d] && a->dim[d] != 1 && dim[d] != 1)
+        fe_error(f->fe, DIAG_SHAPE_MISMATCH, "shapes %s and %s of %s do not fit",
+                 shape_text(f, first), shape_text(f, a), what);
+      if (dim[d] == 1)
+        dim[d] = a->dim[d];
+    }
+  }
+  if (!first) {
+    double x[3];
+    for (int k = 0; k < n; k++)
+      x[k] = lua_tonumber(L, idx + k);
+    lua_pushnumber(L, dsl_round(f, fn(x)));
+    return;
+  }
+  struct dsl_array *out = dsl_new_array(L, f, rank, dim);
+  for (int k = 0; k < n; k++) {
+    const struct dsl_array *a = dsl_to_array(L, idx + k);
+    in[k].number = a ? 0 : lua_tonumber(L, idx + k);
+    in[k].data = a ? a->data : &in[k].number;
+    for (uint32_t d = 0; d < rank; d++)
+      in[k].stride[d] = a && a->dim[d] == dim[d] ? a->stride[d] : 0;
+  }
+  if (dsl_array_count(out) == 0)
+    return;
+  int64_t i[IR_MAX_RANK] = {0}, at = 0;
+  uint32_t outer = rank ? rank - 1 : 0;
+  int64_t inner = rank ? dim[outer] : 1;
+  do {
+    const double *row[3] = {NULL, NULL, NULL};
+    int64_t step[3] = {0, 0, 0};
+    for (int k = 0; k < n; k++) {
+      row[k] = in[k].data + offset_of(outer, i, in[k].stride);
+      step[k] = rank ? in[k].stride[outer] : 0;
+    }
+    for (int64_t j = 0; j < inner; j++) {
+      double x[3];
+      for (int k = 0; k < n; k++)
+        x[k] = row[k][j * step[k]];
+      out->data[at++] = dsl_round(f, fn(x));
+    }
+  } while (next_index(outer, dim, i));
+}
+
+static double fold_value(const struct fe_file *f, enum dsl_fold fold, double acc, double x) {
+  switch (fold) {
+  case DSL_SUM: return dsl_round(f, acc + x);
+  case DSL_MAX: return isnan(acc) || acc > x ? acc : x;
+  case DSL_MIN: return isnan(acc) || acc < x ? acc : x;
+  }
+  return acc;
+}
+
+static double fold_start(enum dsl_fold fold) {
+  return fold == DSL_SUM ? 0 : fold == DSL_MAX ? -INFINITY : INFINITY;
+}
+
+void dsl_array_reduce(lua_State *L, struct fe_file *f, enum dsl_fold fold, int idx, int axis) {
+  const struct dsl_array *a = dsl_to_array(L, idx);
+  int64_t i[IR_MAX_RANK] = {0}, n = dsl_array_count(a);
+  fe_charge(f->fe, (uint64_t)n / 16 + 1);
+  if (axis < 0) {
+    double acc = fold_start(fold);
+    if (n) {
+      do
+        acc = fold_value(f, fold, acc, a->data[offset_of(a->rank, i, a->stride)]);
+      while (next_index(a->rank, a->dim, i));
+    }
+    lua_pushnumber(L, acc);
+    return;
+  }
+  int64_t dim[IR_MAX_RANK], len = a->dim[axis], step = a->stride[axis];
+  for (uint32_t d = 0; d < a->rank; d++)
+    dim[d] = (int)d == axis ? 1 : a->dim[d];
+  struct dsl_array *out = dsl_new_array(L, f, a->rank, dim);
+  if (dsl_array_count(out) == 0)
+    return;
+  int64_t at = 0;
+  do {
+    const double *p = a->data + offset_of(a->rank, i, a->stride);
+    double acc = fold_start(fold);
+    for (int64_t k = 0; k < len; k++)
+      acc = fold_value(f, fold, acc, p[k * step]);
+    out->data[at++] = acc;
+  } while (next_index(a->rank, dim, i));
+}
+
+/* ---- operators ---- */
+
+static double e_add(const double *x) {
+  return x[0] + x[1];
+}
+static double e_sub(const double *x) {
+  return x[0] - x[1];
+}
+static double e_mul(const double *x) {
+  return x[0] * x[1];
+}
+static double e_div(const double *x) {
+  return x[0] / x[1];
+}
+static double e_idiv(const double *x) {
+  return floor(x[0] / x[1]);
+}
+static double e_mod(const double *x) {
+  double r = fmod(x[0], x[1]);
+  return r != 0 && (r < 0) != (x[1] < 0) ? r + x[1] : r;
+}
+static double e_pow(const double *x) {
+  return pow(x[0], x[1]);
+}
+static double e_neg(const double *x) {
+  return -x[0];
+}
+
+#define OPERATOR(name, text, n)                                                                    \
+  static int array_##name(lua_State *L) {                                                          \
+    dsl_array_elem(L, dsl_of(L), text, e_##name, 1, n);                                            \
+    return 1;                                                                                      \
+  }
+OPERATOR(add, "`+`", 2)
+OPERATOR(sub, "`-`", 2)
+OPERATOR(mul, "`*`", 2)
+OPERATOR(div, "`/`", 2)
+OPERATOR(idiv, "`//`", 2)
+OPERATOR(mod, "`%`", 2)
+OPERATOR(pow, "`^`", 2)
+OPERATOR(neg, "`-`", 1)
+#undef OPERATOR
+
+static int array_compare(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  fe_error(f->fe, DIAG_OPERAND,
+           "arrays are compared by lt(x, y), le, gt, ge, eq, ne, which give an array of 0 and 1");
+}
+
+/* ---- methods ---- */
+
+static struct dsl_array *self(lua_State *L, const char *what) {
+  struct dsl_array *a = dsl_to_array(L, 1);
+  if (!a)
+    fe_error(dsl_of(L)->fe, DIAG_OPERAND, ":%s takes an array, got %s", what,
+             fe_describe(dsl_of(L)->fe, 1));
+  return a;
+}
+
+static int array_transpose(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, "T()");
+  if (a->rank < 2)
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":T() needs rank 2 or more, got %s", shape_text(f, a));
+  struct dsl_array *v = push_view(L, 1);
+  uint32_t d = a->rank - 1;
+  v->dim[d - 1] = a->dim[d];
+  v->dim[d] = a->dim[d - 1];
+  v->stride[d - 1] = a->stride[d];
+  v->stride[d] = a->stride[d - 1];
+  return 1;
+}
+
+static int rank_2(lua_State *L, const char *what, uint32_t keep) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, what);
+  if (a->rank != 1)
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":%s needs rank 1, got %s", what, shape_text(f, a));
+  int64_t n = a->dim[0], s = a->stride[0];
+  struct dsl_array *v = push_view(L, 1);
+  v->rank = 2;
+  v->dim[keep] = n;
+  v->stride[keep] = s;
+  v->dim[1 - keep] = 1;
+  v->stride[1 - keep] = 0;
+  return 1;
+}
+
+static int array_row(lua_State *L) {
+  return rank_2(L, "row()", 1);
+}
+
+static int array_col(lua_State *L) {
+  return rank_2(L, "col()", 0);
+}
+
+static int array_reshape(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, "reshape(...)");
+  int n = lua_gettop(L) - 1;
+  int64_t dim[IR_MAX_RANK], count = 1;
+  if (n > IR_MAX_RANK)
+    fe_error(f->fe, DIAG_OPERAND, "arrays have at most %d dims", IR_MAX_RANK);
+  for (int d = 0; d < n; d++) {
+    dim[d] = luaL_checkinteger(L, d + 2);
+    if (dim[d] < 0 || __builtin_mul_overflow(count, dim[d], &count))
+      count = -1;
+  }
+  if (count != dsl_array_count(a))
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":reshape of %s to %" PRId64 " elements", shape_text(f, a),
+             count);
+  struct dsl_array *r = dsl_new_array(L, f, (uint32_t)n, dim);
+  dsl_array_copy(a, r->data);
+  return 1;
+}
+
+static int64_t list_entry(lua_State *L, int idx, uint32_t d, const char *what) {
+  luaL_checktype(L, idx, LUA_TTABLE);
+  lua_rawgeti(L, idx, (lua_Integer)d + 1);
+  int ok;
+  int64_t n = lua_tointegerx(L, -1, &ok);
+  lua_pop(L, 1);
+  if (!ok)
+    fe_error(dsl_of(L)->fe, DIAG_OPERAND, ":slice needs a list of %s, one integer per dim", what);
+  return n;
+}
+
+/* a:slice(offsets, sizes) */
+static int array_slice(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, "slice(offsets, sizes)");
+  struct dsl_array *v = push_view(L, 1);
+  for (uint32_t d = 0; d < a->rank; d++) {
+    int64_t o = list_entry(L, 2, d, "offsets"), n = list_entry(L, 3, d, "sizes");
+    if (o < 0 || n < 0 || n > a->dim[d] || o > a->dim[d] - n)
+      fe_error(f->fe, DIAG_SHAPE_MISMATCH,
+               ":slice: %" PRId64 " elements from %" PRId64 " on are not inside dim %" PRIu32
+               " of %s",
+               n, o, d, shape_text(f, a));
+    v->data += o * a->stride[d];
+    v->dim[d] = n;
+  }
+  return 1;
+}
+
+/* a:at(i, j, ...) */
+static int array_at(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, "at(...)");
+  int64_t i[IR_MAX_RANK];
+  for (uint32_t d = 0; d < a->rank; d++) {
+    i[d] = luaL_checkinteger(L, (int)d + 2);
+    if (i[d] < 0 || i[d] >= a->dim[d])
+      fe_error(f->fe, DIAG_SHAPE_MISMATCH,
+               ":at: index %" PRId64 " is outside of dim %" PRIu32 " of %s", i[d], d,
+               shape_text(f, a));
+  }
+  lua_pushnumber(L, a->data[offset_of(a->rank, i, a->stride)]);
+  return 1;
+}
+
+static int array_index(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, "");
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &method_key);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, -2) != LUA_TNIL)
+      return 1;
+    if (str_eq(lua_tostring(L, 2), "shape")) {
+      lua_createtable(L, (int)a->rank, 0);
+      for (uint32_t d = 0; d < a->rank; d++) {
+        lua_pushinteger(L, a->dim[d]);
+        lua_rawseti(L, -2, (lua_Integer)d + 1);
+      }
+      fe_born(f->fe, lua_gettop(L));
+      return 1;
+    }
+  }
+  fe_error(f->fe, DIAG_OPERAND, "an array has no %s; it has T, row, col, reshape, slice, at, shape",
+           lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : fe_describe(f->fe, 2));
+}
+
+static int array_tostring(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  lua_pushfstring(L, "array%s", shape_text(f, self(L, "")));
+  return 1;
+}
+
+void dsl_open_array(lua_State *L, struct fe_file *f) {
+  static const luaL_Reg meta[] = {
+      {"__add", array_add},           {"__sub", array_sub},    {"__mul", array_mul},
+      {"__div", array_div},           {"__idiv", array_idiv},  {"__mod", array_mod},
+      {"__pow", array_pow},           {"__unm", array_neg},    {"__lt", array_compare},
+      {"__le", array_compare},        {"__eq", array_compare}, {"__index", array_index},
+      {"__tostring", array_tostring}, {"__gc", array_gc},      {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"T", array_transpose}, {"row", array_row}, {"col", array_col}, {"reshape", array_reshape},
+      {"slice", array_slice}, {"at", array_at},   {NULL, NULL}};
+  lua_newtable(L);
+  dsl_register(L, f, meta);
+  lua_pushliteral(L, "array");
+  lua_setfield(L, -2, "__name");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
+  lua_newtable(L);
+  dsl_register(L, f, methods);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &method_key);
+}
