@@ -226,7 +226,7 @@ static struct dsl_val *build_elem(struct fe_file *f, enum ir_opcode op, const ch
   struct ir_type shape;
   if (!common_shape(f, what, n, v, &shape))
     return NULL;
-  struct ir_val in[3];
+  struct ir_val in[3] = {{0}};
   for (uint32_t i = 0; i < n; i++) {
     v[i] = dsl_grow(f, v[i], shape);
     in[i] = v[i]->v;

@@ -191,7 +191,7 @@ const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_
     return NULL;
   struct dsl_pad out[IR_MAX_RANK];
   for (uint32_t d = 0; d < t.rank; d++) {
-    struct dsl_pad p[3];
+    struct dsl_pad p[3] = {{0}};
     for (uint32_t i = 0; i < n; i++) {
       p[i] = dsl_pad_of(in[i], d);
       /* A dim of 1 that grows: one element stands for all, data and padding alike. */
