@@ -237,7 +237,7 @@ static bool bind_grid(struct binder *b) {
   for (uint32_t k = 0; k < 3; k++)
     if (__builtin_mul_overflow(total, in->grid[k], &total))
       FAIL(in, "the grid has more than 2^63 programs");
-  if (in->opt.check_races && total >= SHADOW_MANY)
+  if (in->opt.check_races && total >= UINT32_MAX)
     FAIL(in, "races can be checked in grids of fewer than 2^32 - 1 programs, found %lld",
          (long long)total);
   return true;

@@ -11,12 +11,13 @@
 
 enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL };
 
-/* Who touched an element first, for race checks. Programs count from 1; 0: nobody. */
+/* Who touched an element, for race checks. Programs count from 1; 0: nobody. As programs run one
+ * after the other, the last writer and the first reader are enough: whoever conflicts with another
+ * conflicts with one of these. */
 struct shadow {
   uint32_t writer, writer_op;
-  uint32_t reader, reader_op; /* reader SHADOW_MANY: several programs */
+  uint32_t reader, reader_op;
 };
-#define SHADOW_MANY      UINT32_MAX
 #define SHADOW_PAGE      1024
 #define INTERP_MAX_RACES 8 /* reported one by one; more are only counted */
 

@@ -82,8 +82,6 @@ static void note_read(struct interp *in, struct ir_op o, struct interp_bound *b,
   if (!s->reader) {
     s->reader = in->program;
     s->reader_op = o.id;
-  } else if (s->reader != in->program) {
-    s->reader = SHADOW_MANY;
   }
 }
 

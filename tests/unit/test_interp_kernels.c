@@ -246,8 +246,14 @@ static struct ir_val begin_scalar(struct hi *h) {
   return hi_cast(h, DT_INDEX, h->arg[n]);
 }
 
+/* Stores v, after making many other scalars that are all live at once: they would get hold of a slot
+ * that was given up too early. */
 static void end_scalar(struct hi *h, uint32_t n, const struct ir_val *v) {
   int64_t one = 1;
+  struct ir_val others[24];
+  for (uint32_t k = 0; k < COUNT(others); k++)
+    others[k] = hi_index(h, 1000 + k);
+  hi_message(h, IR_PRINT, NULL, COUNT(others), others);
   for (uint32_t k = 0; k < n; k++)
     hi_store1(h, 0, hi_index(h, k), hi_splat(h, hi_cast(h, DT_S64, v[k]), 1, &one));
   hi_end(h);
@@ -412,7 +418,8 @@ static void test_nest(void **state) {
   hi_yield(&h, 1, &w);
   struct ir_val next_a = hi_out(&h, l2, 0), next_b = add(&h, a, x);
   hi_yield(&h, 2, (struct ir_val[]){next_b, next_a});
-  hi_store2(&h, 1, zero, zero, add(&h, hi_out(&h, l1, 0), hi_out(&h, l1, 1)));
+  struct ir_val x2 = mul(&h, x, x), x4 = add(&h, mul(&h, x2, x2), x2);
+  hi_store2(&h, 1, zero, zero, add(&h, add(&h, hi_out(&h, l1, 0), hi_out(&h, l1, 1)), x4));
   hi_end(&h);
   int32_t in[R * C], out[R * C];
   for (int k = 0; k < R * C; k++)
@@ -440,7 +447,8 @@ static void test_nest(void **state) {
         bv = sv;
         av = keep;
       }
-      assert_int_equal(out[k], (int32_t)(av + bv));
+      uint32_t x2v = xv * xv;
+      assert_int_equal(out[k], (int32_t)(av + bv + x2v * x2v + x2v));
     }
   }
   hi_free(&h);

@@ -317,11 +317,14 @@ static void test_races(void **state) {
   expect_race(&h, "conflicting accesses in all");
 }
 
-/* Found in whichever order the two programs run: 0 writes what 1 reads. */
+/* Found in whichever order the two programs run: one writes what the other reads. With `both`, the
+ * writer has read it, too, just before. */
 static void test_race_in_both_orders(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 8; seed++)
-    for (int writer = 0; writer < 2; writer++) {
+    for (int turn = 0; turn < 4; turn++) {
+      int writer = turn % 2;
+      bool both = turn / 2;
       struct hi h;
       hi_init(&h);
       h.opt.check_races = true;
@@ -332,6 +335,10 @@ static void test_race_in_both_orders(void **state) {
       struct ir_val mine = hi_op2(&h, IR_EQ, h.grid[0], hi_index(&h, writer));
       hi_if(&h, mine, 0, NULL);
       int64_t four = 4;
+      if (both) {
+        struct ir_val y = hi_load1(&h, 0, zero, 4);
+        hi_message(&h, IR_PRINT, NULL, 1, &y);
+      }
       hi_store1(&h, 0, zero, hi_splat(&h, hi_num(&h, DT_F32, 1), 1, &four));
       hi_yield(&h, 0, NULL);
       struct ir_val x = hi_load1(&h, 0, zero, 4);
