@@ -54,8 +54,8 @@ static int math_fmod(lua_State *L) {
       return fe_lib_arg_error(L, 2, "zero");
     lua_pushinteger(L, b == -1 ? 0 : a % b); /* minint % -1 overflows */
   } else {
-    double a = fe_lib_arg_num(L, 1);
-    lua_pushnumber(L, fmod(a, fe_lib_arg_num(L, 2)));
+    double b = fe_lib_arg_num(L, 2); /* complained about first, as stock Lua is compiled */
+    lua_pushnumber(L, fmod(fe_lib_arg_num(L, 1), b));
   }
   return 1;
 }
@@ -67,7 +67,7 @@ static int math_modf(lua_State *L) {
     lua_pushnumber(L, 0);
   } else {
     double x = fe_lib_arg_num(L, 1), whole = x < 0 ? ceil(x) : floor(x);
-    lua_pushnumber(L, whole);
+    push_rounded(L, whole);
     lua_pushnumber(L, x == whole ? 0.0 : x - whole); /* inf - inf would be a nan */
   }
   return 2;
@@ -140,18 +140,24 @@ static int math_frexp(lua_State *L) {
   return 2;
 }
 
+/* a < b as the operator has it: not only for numbers, as in stock Lua. */
+static bool less(lua_State *L, int a, int b) {
+  const struct fe_lib_host *host = fe_lib_of(L);
+  int type = lua_type(L, a);
+  if (type == lua_type(L, b) && (type == LUA_TNUMBER || type == LUA_TSTRING))
+    return lua_compare(L, a, b, LUA_OPLT);
+  return host->less(host->user, L, a, b);
+}
+
 /* The largest (sign 1) or smallest (-1) argument, the first of equal ones. */
 static int extreme(lua_State *L, int sign) {
   int n = lua_gettop(L), best = 1;
   fe_lib_charge(L, (uint64_t)n);
   if (n < 1)
     fe_lib_arg_error(L, 1, "value expected");
-  fe_lib_arg_num(L, 1);
-  for (int i = 2; i <= n; i++) {
-    fe_lib_arg_num(L, i);
-    if (sign > 0 ? lua_compare(L, best, i, LUA_OPLT) : lua_compare(L, i, best, LUA_OPLT))
+  for (int i = 2; i <= n; i++)
+    if (sign > 0 ? less(L, best, i) : less(L, i, best))
       best = i;
-  }
   lua_pushvalue(L, best);
   return 1;
 }
@@ -226,5 +232,11 @@ void fe_lib_add_math(lua_State *L, const struct fe_lib_host *host) {
   lua_setfield(L, -2, "mininteger");
   static const char advice[] = "is not available in kernels: a kernel must trace the same way each "
                                "time; inputs() is given a generator";
-  fe_lib_add_refused(L, host, "random", lua_pushfstring(L, "math.random %s", advice));
+  static const char *const random[] = {"random", "randomseed"};
+  for (size_t i = 0; i < 2; i++) {
+    const char *message = lua_pushfstring(L, "math.%s %s", random[i], advice);
+    lua_insert(L, -2);
+    fe_lib_add_refused(L, host, random[i], message);
+    lua_remove(L, -2);
+  }
 }

@@ -74,6 +74,7 @@ static bool in_class(unsigned char c, unsigned char letter) {
   case 'u': in = between(c, 'A', 'Z'); break;
   case 'w': in = is_alpha(c) || between(c, '0', '9'); break;
   case 'x': in = between(c, '0', '9') || between(c, 'a', 'f') || between(c, 'A', 'F'); break;
+  case 'z': in = c == 0; break; /* older Lua's way to write it */
   default: return letter == c;
   }
   return between(letter, 'A', 'Z') ? !in : in;
