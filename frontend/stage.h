@@ -73,7 +73,7 @@ struct fe_region {
   enum fe_region_kind kind;
   uint32_t serial;               /* grows with every region opened */
   struct diag_loc loc;           /* of the `for`, `if`, `while`, `and`, `or` */
-  uint32_t pass;                 /* LOOP: 1 = discovery, which is always dropped */
+  uint32_t pass;                 /* LOOP: from 1; only its end tells whether it is kept */
   void *user[2];                 /* the tracer's */
   struct fe_region_state *state; /* the evaluator's */
 };
