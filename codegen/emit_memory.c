@@ -1,0 +1,371 @@
+/* Fragments, global and shared memory, copies, matrix ops, synchronisation.
+ *
+ * A fragment of a type narrower than 32 bits is packed, element 0 lowest, where its elements fill
+ * whole registers; otherwise it is an array of elements. Memory is accessed in one piece: the piece
+ * is unsigned char, unsigned short, unsigned, uint2 or uint4. */
+#include "codegen/emit.h"
+
+#include "base/check.h"
+#include "base/num.h"
+
+#include <inttypes.h>
+
+static const struct ir_res *res_at(const struct emit *e, struct ir_op o, uint32_t i) {
+  return &e->m->res.at[ir_op_at(e->m, o)->res[i]];
+}
+
+static const char *res_name(const struct emit *e, struct ir_op o, uint32_t i) {
+  return e->res_name[ir_op_at(e->m, o)->res[i]];
+}
+
+static int64_t res_attr(const struct ir_res *r, enum ir_attr_key key) {
+  for (uint32_t i = 0; i < r->n_attrs; i++)
+    if (r->attrs[i].key == key)
+      return r->attrs[i].i;
+  return 0;
+}
+
+/* Elements in a 32-bit register if the fragment is packed, else 1. */
+static uint32_t packed(const struct emit *e, const struct ir_res *r) {
+  uint32_t bits = dtype_bits((enum dtype)r->type.dtype);
+  uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG);
+  return bits < 32 && r->type.dtype != DT_BOOL && n % (32 / bits) == 0 ? 32 / bits : 1;
+}
+
+void emit_frag(struct emit *e, uint32_t res) {
+  const struct ir_res *r = &e->m->res.at[res];
+  uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG), per = packed(e, r);
+  emit_line(e, "%s %s[%u];", per > 1 ? "unsigned" : emit_dtype((enum dtype)r->type.dtype),
+            e->res_name[res], n / per);
+}
+
+/* Four-byte registers or smaller pieces as one 32-bit word: `n` element texts of dtype t starting at
+ * x[0]; values wider than t are rounded. */
+static const char *pack(struct emit *e, const struct ir_val *v, uint32_t n, enum dtype t) {
+  enum dtype from = (enum dtype)ir_type_of(e->m, v[0]).dtype;
+  const char *x[4] = {"0", "0", "0", "0"};
+  for (uint32_t i = 0; i < n; i++)
+    x[i] = emit_val(e, v[i]);
+  if (dtype_bits(t) == 16 && n == 2) {
+    if (from == DT_F32)
+      return arena_printf(e->a, "%s(%s, %s)",
+                          emit_use(e, t == DT_BF16 ? EMIT_PACK_BF16 : EMIT_PACK_F16), x[0], x[1]);
+    return arena_printf(e->a, "%s(%s, %s)", emit_use(e, EMIT_PACK_16), emit_cast(e, from, t, x[0]),
+                        emit_cast(e, from, t, x[1]));
+  }
+  if (dtype_bits(t) == 8 && n == 4)
+    return arena_printf(e->a, "%s(%s, %s, %s, %s)", emit_use(e, EMIT_PACK_8),
+                        emit_cast(e, from, t, x[0]), emit_cast(e, from, t, x[1]),
+                        emit_cast(e, from, t, x[2]), emit_cast(e, from, t, x[3]));
+  KILN_UNREACHABLE();
+}
+
+/* index + k as text, folded where the index is constant. */
+static const char *plus(struct emit *e, struct ir_val index, int64_t k) {
+  int64_t c;
+  if (emit_is_const(e, index, &c))
+    return arena_printf(e->a, "%" PRId64, c + k);
+  return k ? arena_printf(e->a, "%s + %" PRId64, emit_val(e, index), k) : emit_val(e, index);
+}
+
+/* Register number of element index + k in a packed fragment; index is a multiple of per. */
+static const char *reg_of(struct emit *e, struct ir_val index, int64_t k, uint32_t per) {
+  int64_t c;
+  if (per == 1)
+    return plus(e, index, k);
+  if (emit_is_const(e, index, &c))
+    return arena_printf(e->a, "%" PRId64, (c + k) / per);
+  return k ? arena_printf(e->a, "%s / %u + %" PRId64, emit_val(e, index), per, k / per)
+           : arena_printf(e->a, "%s / %u", emit_val(e, index), per);
+}
+
+static void define(struct emit *e, struct ir_val v, const char *text) {
+  const char *type = emit_type(e, ir_type_of(e->m, v)), *name = emit_new_name(e, v);
+  emit_line(e, "const %s %s = %s;", type, name, text);
+}
+
+static void ffill(struct emit *e, struct ir_op o) {
+  const struct ir_res *r = res_at(e, o, 0);
+  struct ir_val v = ir_op_at(e->m, o)->in[0];
+  uint32_t per = packed(e, r);
+  uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG) / per;
+  struct ir_val all[4] = {v, v, v, v};
+  const char *value = per > 1 ? pack(e, all, per, (enum dtype)r->type.dtype) : emit_val(e, v);
+  emit_line(e, "#pragma unroll");
+  emit_line(e, "for (int r = 0; r < %u; r++) %s[r] = %s;", n, res_name(e, o, 0), value);
+}
+
+static void fget(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  const struct ir_res *r = res_at(e, o, 0);
+  uint32_t per = packed(e, r), bits = dtype_bits((enum dtype)r->type.dtype);
+  const char *frag = res_name(e, o, 0);
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    const char *at = plus(e, n->in[0], i);
+    int64_t c;
+    const char *text;
+    if (per == 1)
+      text = arena_printf(e->a, "%s[%s]", frag, at);
+    else if (emit_is_const(e, n->in[0], &c))
+      text = arena_printf(e->a, "(%s)(%s[%" PRId64 "] >> %" PRId64 ")",
+                          emit_dtype((enum dtype)r->type.dtype), frag, (c + i) / per,
+                          (c + i) % per * bits);
+    else
+      text = arena_printf(e->a, "(%s)(%s[(%s) / %u] >> (%s) %% %u * %u)",
+                          emit_dtype((enum dtype)r->type.dtype), frag, at, per, at, per, bits);
+    define(e, n->out[i], text);
+  }
+}
+
+static void fput(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  const struct ir_res *r = res_at(e, o, 0);
+  enum dtype t = (enum dtype)r->type.dtype;
+  uint32_t per = packed(e, r);
+  for (uint32_t i = 0; i + 1 < n->n_in; i += per) {
+    enum dtype from = (enum dtype)ir_type_of(e->m, n->in[1 + i]).dtype;
+    const char *value =
+        per > 1 ? pack(e, &n->in[1 + i], per, t) : emit_cast(e, from, t, emit_val(e, n->in[1 + i]));
+    emit_line(e, "%s[%s] = %s;", res_name(e, o, 0), reg_of(e, n->in[0], i, per), value);
+  }
+}
+
+/* ---- pieces of memory ---- */
+
+static const char *piece_type(uint32_t bytes) {
+  switch (bytes) {
+  case 1: return "unsigned char";
+  case 2: return "unsigned short";
+  case 4: return "unsigned";
+  case 8: return "uint2";
+  case 16: return "uint4";
+  default: KILN_UNREACHABLE();
+  }
+}
+
+static const char *const lanes[] = {"x", "y", "z", "w"};
+
+/* Defines the results as the elements of the piece named `piece`. */
+static void split(struct emit *e, const struct ir_opnode *n, enum dtype t, const char *piece) {
+  uint32_t size = dtype_bits(t) / 8, bytes = n->n_out * size;
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    uint32_t at = i * size;
+    const char *word =
+        bytes > 4 ? arena_printf(e->a, "%s.%s", piece, lanes[at / 4]) : arena_strdup(e->a, piece);
+    const char *text;
+    if (size == 8)
+      text = t == DT_F64
+                 ? arena_printf(e->a, "__hiloint2double((int)%s.%s, (int)%s.%s)", piece,
+                                lanes[at / 4 + 1], piece, lanes[at / 4])
+                 : arena_printf(e->a, "(%s)((unsigned long long)%s.%s << 32 | %s.%s)",
+                                emit_dtype(t), piece, lanes[at / 4 + 1], piece, lanes[at / 4]);
+    else if (t == DT_F32)
+      text = arena_printf(e->a, "__uint_as_float(%s)", word);
+    else if (t == DT_BOOL)
+      text = arena_printf(e->a, "(%s >> %u & 255) != 0", word, at % 4 * 8);
+    else if (bytes < 4 || size == 4)
+      text = at % 4 ? arena_printf(e->a, "(%s)(%s >> %u)", emit_dtype(t), word, at % 4 * 8)
+                    : arena_printf(e->a, "(%s)%s", emit_dtype(t), word);
+    else
+      text = arena_printf(e->a, "(%s)(%s >> %u)", emit_dtype(t), word, at % 4 * 8);
+    define(e, n->out[i], text);
+  }
+}
+
+/* The word of a piece that holds elements v[0..] of dtype t (one 4-byte register). */
+static const char *word_of(struct emit *e, const struct ir_val *v, enum dtype t) {
+  enum dtype from = (enum dtype)ir_type_of(e->m, v[0]).dtype;
+  if (t == DT_F32)
+    return arena_printf(e->a, "__float_as_uint(%s)", emit_cast(e, from, t, emit_val(e, v[0])));
+  if (dtype_bits(t) == 32)
+    return arena_printf(e->a, "(unsigned)%s", emit_val(e, v[0]));
+  return pack(e, v, 32 / dtype_bits(t), t);
+}
+
+/* The two words of an 8-byte element. */
+static void words_of_wide(struct emit *e, struct ir_val v, enum dtype t, const char *out[2]) {
+  const char *x = emit_val(e, v);
+  if (t == DT_F64) {
+    out[0] = arena_printf(e->a, "(unsigned)__double2loint(%s)", x);
+    out[1] = arena_printf(e->a, "(unsigned)__double2hiint(%s)", x);
+  } else {
+    out[0] = arena_printf(e->a, "(unsigned)%s", x);
+    out[1] = arena_printf(e->a, "(unsigned)(%s >> 32)", x);
+  }
+}
+
+/* n values as one piece of memory: an expression of its type. */
+static const char *join(struct emit *e, const struct ir_val *v, uint32_t n, enum dtype t) {
+  uint32_t size = dtype_bits(t) / 8, bytes = n * size;
+  if (bytes == size && size <= 2) {
+    enum dtype from = (enum dtype)ir_type_of(e->m, v[0]).dtype;
+    return arena_printf(e->a, "(%s)%s", piece_type(bytes),
+                        emit_cast(e, from, t, emit_val(e, v[0])));
+  }
+  if (bytes == 2) /* two bytes */
+    return arena_printf(e->a, "(unsigned short)((unsigned char)%s | (unsigned char)%s << 8)",
+                        emit_val(e, v[0]), emit_val(e, v[1]));
+  const char *words[4];
+  for (uint32_t w = 0; w < bytes / 4; w++) {
+    if (size == 8) {
+      words_of_wide(e, v[w / 2], t, &words[w]);
+      w++;
+    } else {
+      words[w] = word_of(e, &v[w * 4 / size], t);
+    }
+  }
+  if (bytes == 4)
+    return words[0];
+  if (bytes == 8)
+    return arena_printf(e->a, "make_uint2(%s, %s)", words[0], words[1]);
+  return arena_printf(e->a, "make_uint4(%s, %s, %s, %s)", words[0], words[1], words[2], words[3]);
+}
+
+static const char *shared_at(struct emit *e, struct ir_op o, uint32_t res, struct ir_val offset) {
+  int64_t base = res_attr(res_at(e, o, res), IR_ATTR_offset), c;
+  if (emit_is_const(e, offset, &c))
+    return arena_printf(e->a, "%" PRId64, base + c);
+  return base ? arena_printf(e->a, "%" PRId64 " + %s", base, emit_val(e, offset))
+              : emit_val(e, offset);
+}
+
+static void gload(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)ir_type_of(e->m, n->in[0]).dtype;
+  const char *type = piece_type(n->n_out * dtype_bits(t) / 8), *from = emit_val(e, n->in[0]);
+  const char *piece = arena_printf(e->a, "p%u", e->n_values++);
+  int64_t mask;
+  if (emit_is_const(e, n->in[1], &mask) && mask) {
+    emit_line(e, "const %s %s = *(const %s *)(%s);", type, piece, type, from);
+  } else {
+    struct ir_val other[16];
+    for (uint32_t i = 0; i < n->n_out; i++)
+      other[i] = n->in[2];
+    emit_line(e, "%s %s = %s;", type, piece, join(e, other, n->n_out, t));
+    emit_line(e, "if (%s) %s = *(const %s *)(%s);", emit_val(e, n->in[1]), piece, type, from);
+  }
+  split(e, n, t, piece);
+}
+
+static void gstore(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)ir_type_of(e->m, n->in[0]).dtype;
+  uint32_t count = n->n_in - 2u;
+  int64_t mask;
+  bool always = emit_is_const(e, n->in[1], &mask) && mask;
+  emit_line(e, "%s%s%s*(%s *)(%s) = %s;", always ? "" : "if (", always ? "" : emit_val(e, n->in[1]),
+            always ? "" : ") ", piece_type(count * dtype_bits(t) / 8), emit_val(e, n->in[0]),
+            join(e, &n->in[2], count, t));
+}
+
+static void sload(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)res_at(e, o, 0)->type.dtype;
+  const char *type = piece_type(n->n_out * dtype_bits(t) / 8);
+  const char *piece = arena_printf(e->a, "p%u", e->n_values++);
+  emit_line(e, "const %s %s = *(const %s *)(smem + (%s));", type, piece, type,
+            shared_at(e, o, 0, n->in[0]));
+  split(e, n, t, piece);
+}
+
+static void sstore(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)res_at(e, o, 0)->type.dtype;
+  uint32_t count = n->n_in - 2u;
+  int64_t mask;
+  bool always = emit_is_const(e, n->in[1], &mask) && mask;
+  emit_line(e, "%s%s%s*(%s *)(smem + (%s)) = %s;", always ? "" : "if (",
+            always ? "" : emit_val(e, n->in[1]), always ? "" : ") ",
+            piece_type(count * dtype_bits(t) / 8), shared_at(e, o, 0, n->in[0]),
+            join(e, &n->in[2], count, t));
+}
+
+static void cp_async(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  int64_t bytes = ir_attr_int(e->m, o, IR_ATTR_bytes, 16), valid;
+  uint32_t size = dtype_bits((enum dtype)res_at(e, o, 0)->type.dtype) / 8;
+  const char *to = arena_printf(e->a, "smem_at + %s", shared_at(e, o, 0, n->in[1]));
+  if (bytes == 16 && emit_is_const(e, n->in[2], &valid) && valid * size == bytes) {
+    emit_line(e, "%s(%s, %s);", emit_use(e, EMIT_CP_ASYNC_16), to, emit_val(e, n->in[0]));
+    return;
+  }
+  enum emit_helper h = bytes == 16  ? EMIT_CP_ASYNC_16_PART
+                       : bytes == 8 ? EMIT_CP_ASYNC_8_PART
+                                    : EMIT_CP_ASYNC_4_PART;
+  emit_line(e, "%s(%s, %s, %s * %u);", emit_use(e, h), to, emit_val(e, n->in[0]),
+            emit_val(e, n->in[2]), size);
+}
+
+static void ldmatrix(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  int64_t num = ir_attr_int(e->m, o, IR_ATTR_num, 4);
+  bool trans = ir_attr_int(e->m, o, IR_ATTR_trans, 0) != 0;
+  enum emit_helper h = num == 4   ? (trans ? EMIT_LDMATRIX_X4_TRANS : EMIT_LDMATRIX_X4)
+                       : num == 2 ? (trans ? EMIT_LDMATRIX_X2_TRANS : EMIT_LDMATRIX_X2)
+                                  : (trans ? EMIT_LDMATRIX_X1_TRANS : EMIT_LDMATRIX_X1);
+  struct strbuf regs = {.arena = e->a};
+  for (int64_t i = 0; i < num; i++)
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), reg_of(e, n->in[1], 2 * i, 2));
+  emit_line(e, "%s(%ssmem_at + %s);", emit_use(e, h), sb_str(&regs), shared_at(e, o, 1, n->in[0]));
+}
+
+static void mma(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  bool bf16 = res_at(e, o, 1)->type.dtype == DT_BF16;
+  struct strbuf regs = {.arena = e->a};
+  for (int64_t i = 0; i < 4; i++)
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), plus(e, n->in[0], i));
+  for (int64_t i = 0; i < 8; i += 2)
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 1), reg_of(e, n->in[1], i, 2));
+  for (int64_t i = 0; i < 4; i += 2)
+    sb_printf(&regs, "%s%s[%s]", i ? ", " : "", res_name(e, o, 2), reg_of(e, n->in[2], i, 2));
+  emit_line(e, "%s(%s);", emit_use(e, bf16 ? EMIT_MMA_M16N8K16_BF16 : EMIT_MMA_M16N8K16_F16),
+            sb_str(&regs));
+}
+
+/* A string literal: printable ASCII as it is, the rest in octal; % doubled for printf. */
+static const char *literal(struct emit *e, const char *s) {
+  struct strbuf b = {.arena = e->a};
+  for (; *s; s++) {
+    unsigned char c = (unsigned char)*s;
+    if (c == '%')
+      sb_puts(&b, "%%");
+    else if (c < 32 || c > 126 || c == '"' || c == '\\')
+      sb_printf(&b, "\\%03o", c);
+    else
+      sb_putc(&b, (char)c);
+  }
+  return sb_str(&b);
+}
+
+static void check(struct emit *e, struct ir_op o) {
+  const struct ir_attr *message = ir_get_attr(e->m, o, IR_ATTR_message);
+  emit_line(e, "if (!(%s)) {", emit_val(e, ir_op_at(e->m, o)->in[0]));
+  emit_line(e, "  printf(\"%s\\n\");",
+            literal(e, message ? ir_sym(e->m, message->s) : "assertion failed"));
+  emit_line(e, "  __trap();");
+  emit_line(e, "}");
+}
+
+bool emit_memory(struct emit *e, struct ir_op o) {
+  switch ((int)ir_op_at(e->m, o)->opcode) {
+  case IR_FFILL: ffill(e, o); return true;
+  case IR_FGET: fget(e, o); return true;
+  case IR_FPUT: fput(e, o); return true;
+  case IR_GLOAD: gload(e, o); return true;
+  case IR_GSTORE: gstore(e, o); return true;
+  case IR_SLOAD: sload(e, o); return true;
+  case IR_SSTORE: sstore(e, o); return true;
+  case IR_CP_ASYNC: cp_async(e, o); return true;
+  case IR_PIPE_COMMIT: emit_line(e, "asm volatile(\"cp.async.commit_group;\");"); return true;
+  case IR_PIPE_WAIT:
+    emit_line(e, "asm volatile(\"cp.async.wait_group %d;\" ::: \"memory\");",
+              (int)ir_attr_int(e->m, o, IR_ATTR_pending, 0));
+    return true;
+  case IR_BARRIER: emit_line(e, "__syncthreads();"); return true;
+  case IR_LDMATRIX: ldmatrix(e, o); return true;
+  case IR_MMA: mma(e, o); return true;
+  case IR_CHECK: check(e, o); return true;
+  default: return false;
+  }
+}
