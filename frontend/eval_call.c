@@ -247,10 +247,30 @@ static void check_args(struct fe_state *fe, int at) {
       fe_check_defined(fe, i);
 }
 
+/* What a refused op gave is called: gives unknown values, says nothing. */
+static int call_unknown(struct fe_state *fe, int at, int want) {
+  lua_settop(fe->L, at - 1);
+  want = want < 0 ? 1 : want;
+  lua_stack_room(fe, want + STACK_ROOM);
+  for (int i = 0; i < want; i++)
+    fe_push_unknown(fe);
+  return want;
+}
+
 int fe_do_call(struct fe_state *fe, struct fe_act *A, const struct fe_node *n, int at, int want) {
   lua_State *L = fe->L;
   A->node = n;
   fe_step(fe);
+  if (fe_is_unknown(fe_to_dev(L, at)))
+    return call_unknown(fe, at, want);
+  if (fe_is_unknown(fe_to_dev(L, at))) { /* a method of a value refused before */
+    lua_settop(L, at - 1);
+    luaL_checkstack(L, want + 20, "too many results");
+    int n_results = want < 0 ? 1 : want;
+    for (int i = 0; i < n_results; i++)
+      fe_push_unknown(fe);
+    return n_results;
+  }
   for (int i = 0; !lua_isfunction(L, at); i++) {
     if (i == 100) /* __call chains may be circular */
       fe_lua_error(fe, n, "too many nested __call metamethods");

@@ -272,11 +272,12 @@ static void eval_binary(struct fe_state *fe, struct fe_act *A, const struct fe_n
     slow_binary(fe, A, n);
 }
 
-/* The length of a table whose last element is undefined is undefined too. */
+/* The length of a table whose last element is undefined is undefined too: replaces it on top. */
 static void check_length(struct fe_state *fe, int table) {
   lua_State *L = fe->L;
   if (lua_type(L, table) != LUA_TTABLE || lua_type(L, -1) != LUA_TNUMBER)
     return;
+  int len = lua_gettop(L);
   lua_pushvalue(L, -1);
   lua_rawget(L, table);
   struct fe_dev *dev = fe_to_dev(L, -1);
@@ -285,8 +286,10 @@ static void check_length(struct fe_state *fe, int table) {
     if (!u->reported && u->grown)
       fe_soft_error(fe, DIAG_STAGE_CARRY, "%s", u->grown);
     u->reported = true;
+    fe_push_unknown(fe);
+    lua_replace(L, len);
   }
-  lua_pop(L, 1);
+  lua_settop(L, len);
 }
 
 static void eval_length(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {

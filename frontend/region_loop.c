@@ -365,11 +365,16 @@ static void trace_condition(struct loop *l, struct fe_region_state *r) {
     l->unknown = true;
   }
   struct fe_slot *slots = ARENA_ARRAY(&fe->trace, struct fe_slot, l->carried.n + 1);
-  uint32_t n = typed_slots(l, slots);
-  luaL_checkstack(L, (int)n + 40, "too many carried values");
+  uint32_t n = typed_slots(l, slots), k = 0;
+  luaL_checkstack(L, 2 * (int)n + 40, "too many carried values");
+  for (uint32_t i = 0; i < l->carried.n; i++)
+    if (l->carried.at[i].state == FE_CARRY_TYPED) {
+      fe_push_place(fe, A, &l->at, &l->carried.at[i].place);
+      slots[k++].first = lua_gettop(L);
+    }
+  int value = lua_gettop(L) + 1;
   if (!l->unknown)
     fe->tracer->while_cond(fe->tracer->user, &r->pub, mask, n, slots);
-  int value = mask + 1;
   for (uint32_t i = 0; i < l->carried.n; i++)
     if (l->carried.at[i].state == FE_CARRY_TYPED) {
       if (l->unknown)

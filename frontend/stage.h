@@ -159,7 +159,8 @@ struct fe_tracer {
   void (*loop_index)(void *user, struct fe_region *r, int range);
   void (*loop_arg)(void *user, struct fe_region *r, const struct fe_slot *slot);
   /* Device `while`: its condition was just traced, `mask` (a scalar mask, or a plain boolean) decides
-   * whether the body follows. Pushes n values, what the carried slots are in the body. */
+   * whether the body follows; slots[i].first is what the carried slots are there. Pushes n values,
+   * what they are in the body. */
   void (*while_cond)(void *user, struct fe_region *r, int mask, uint32_t n,
                      const struct fe_slot *slots);
 
