@@ -13,6 +13,8 @@ struct mark {
   struct ir_op last;         /* last op of that block then */
   struct ir_block own[2];    /* while: condition, body */
   struct dsl_val *index;     /* the for's index */
+  VEC(struct dsl_val *)
+  args; /* carried slots, as the loop's (while: the condition's) block has them */
 };
 
 static struct mark *mark_of(const struct fe_region *r) {
@@ -145,7 +147,6 @@ static void loop_index(void *user, struct fe_region *r, int range) {
 
 static void loop_arg(void *user, struct fe_region *r, const struct fe_slot *slot) {
   struct fe_file *f = user;
-  (void)r;
   struct ir_type t = dsl_type(f, slot->type);
   struct dsl_val *v = dsl_new_val(f, t, ir_add_arg(f->m, f->b.block, t));
   name_value(f, v->v, slot->name);
@@ -162,6 +163,7 @@ static void loop_arg(void *user, struct fe_region *r, const struct fe_slot *slot
       v->pads = init->pads;
     }
   }
+  VEC_PUSH(fe_trace_arena(f->fe), &mark_of(r)->args, v);
   dsl_push(f, v);
 }
 
@@ -180,24 +182,17 @@ static struct ir_op build_owner(struct fe_file *f, enum ir_opcode op, uint32_t n
   return o;
 }
 
-/* Ends a block with `op` over the values of one side of the slots. `mask`: in front of them. */
-static void end_block(struct fe_file *f, struct ir_block b, enum ir_opcode op,
-                      const struct ir_val *mask, uint32_t n, const struct fe_slot *slots,
+/* Ends a block with a yield of the values on one side of the slots. */
+static void end_block(struct fe_file *f, struct ir_block b, uint32_t n, const struct fe_slot *slots,
                       bool second, struct dsl_val **vals) {
   struct ir_block around = f->b.block;
   struct ir_val *in = ARENA_ARRAY(fe_trace_arena(f->fe), struct ir_val, n + 1);
-  uint32_t k = 0;
-  if (mask)
-    in[k++] = *mask;
   f->b.block = b;
   for (uint32_t i = 0; i < n; i++) {
-    struct dsl_val *v =
-        slot_val(f, second ? slots[i].second : slots[i].first, dsl_type(f, slots[i].type));
-    if (vals)
-      vals[i] = v;
-    in[k++] = v->v;
+    vals[i] = slot_val(f, second ? slots[i].second : slots[i].first, dsl_type(f, slots[i].type));
+    in[i] = vals[i]->v;
   }
-  dsl_build(f, op, k, in, 0, NULL);
+  dsl_build(f, IR_YIELD, n, in, 0, NULL);
   f->b.block = around;
 }
 
@@ -235,7 +230,7 @@ static void build_for(void *user, struct fe_region *r, int range, uint32_t n,
   struct mark *m = mark_of(r);
   const struct dsl_range *g = range_at(f, range);
   struct dsl_val **inits = val_array(f, n), **nexts = val_array(f, n);
-  end_block(f, m->own[0], IR_YIELD, NULL, n, slots, true, nexts);
+  end_block(f, m->own[0], n, slots, true, nexts);
   struct ir_val *in = ARENA_ARRAY(fe_trace_arena(f->fe), struct ir_val, n + 3);
   in[0] = bound(f, &g->lo);
   in[1] = bound(f, &g->hi);
@@ -251,19 +246,23 @@ static void build_for(void *user, struct fe_region *r, int range, uint32_t n,
 
 /* ---- while ---- */
 
+/* The condition changes no slot, so its block passes on what it was given. */
 static void while_cond(void *user, struct fe_region *r, int mask, uint32_t n,
                        const struct fe_slot *slots) {
   struct fe_file *f = user;
   struct mark *m = mark_of(r);
-  struct ir_val cond = slot_val(f, mask, ir_scalar(DT_BOOL))->v;
-  struct dsl_val **passed = val_array(f, n);
-  end_block(f, f->b.block, IR_CONDITION, &cond, n, slots, false, passed);
+  struct ir_val *in = ARENA_ARRAY(fe_trace_arena(f->fe), struct ir_val, n + 1);
+  KILN_ASSERT(m->args.n == n);
+  in[0] = slot_val(f, mask, ir_scalar(DT_BOOL))->v;
+  for (uint32_t i = 0; i < n; i++)
+    in[i + 1] = m->args.at[i]->v;
+  dsl_build(f, IR_CONDITION, n + 1, in, 0, NULL);
   f->b.block = m->own[1] = ir_new_block(f->m, (struct ir_op){0});
   for (uint32_t i = 0; i < n; i++) {
-    struct ir_type t = dsl_type(f, slots[i].type);
+    struct ir_type t = m->args.at[i]->t;
     struct dsl_val *v = dsl_new_val(f, t, ir_add_arg(f->m, f->b.block, t));
     name_value(f, v->v, slots[i].name);
-    v->pads = passed[i]->pads;
+    v->pads = m->args.at[i]->pads;
     dsl_push(f, v);
   }
 }
@@ -272,7 +271,7 @@ static void build_while(void *user, struct fe_region *r, uint32_t n, const struc
   struct fe_file *f = user;
   struct mark *m = mark_of(r);
   struct dsl_val **inits = val_array(f, n), **nexts = val_array(f, n);
-  end_block(f, m->own[1], IR_YIELD, NULL, n, slots, true, nexts);
+  end_block(f, m->own[1], n, slots, true, nexts);
   struct ir_val *in = ARENA_ARRAY(fe_trace_arena(f->fe), struct ir_val, n + 1);
   for (uint32_t i = 0; i < n; i++) {
     inits[i] = slot_val(f, slots[i].first, dsl_type(f, slots[i].type));
@@ -290,8 +289,8 @@ static void build_if(void *user, struct fe_region *then_side, struct fe_region *
                      uint32_t n, const struct fe_slot *slots) {
   struct fe_file *f = user;
   struct dsl_val **a = val_array(f, n), **b = val_array(f, n);
-  end_block(f, mark_of(then_side)->own[0], IR_YIELD, NULL, n, slots, false, a);
-  end_block(f, mark_of(else_side)->own[0], IR_YIELD, NULL, n, slots, true, b);
+  end_block(f, mark_of(then_side)->own[0], n, slots, false, a);
+  end_block(f, mark_of(else_side)->own[0], n, slots, true, b);
   struct ir_val c = slot_val(f, cond, ir_scalar(DT_BOOL))->v;
   struct ir_op o = build_owner(f, IR_IF, 1, &c, n, result_types(f, n, slots));
   adopt_block(f, o, 0, mark_of(then_side)->own[0]);

@@ -1,0 +1,5 @@
+local M = {}
+function M.twice(x)
+  return x * 2
+end
+return M

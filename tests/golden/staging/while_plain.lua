@@ -1,0 +1,9 @@
+-- while plain
+local n=1 while n<20 do n=n*2 if n==8 then break end end print(n)
+--[====[ expect
+print: 8
+  body(%0 "A": view bf16(?), %1 "E": view f32(?,?,?,?), %2 "C": view f32(?), %3 "K": index, %4 "M": index, %5 "N": index, %6 "S": index, %7 "T": index, %8 "L": index, %9: index, %10: index) {
+    return
+  }
+}
+]====]
