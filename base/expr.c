@@ -1,5 +1,6 @@
 /* Integer expressions; see expr.h. Construction is the only place where expressions are simplified,
- * and simplifying a simplified expression changes nothing: that is what makes parse(print(e)) == e. */
+ * and simplifying a simplified expression changes nothing: that is what makes parse(print(e)) ==
+ * e. */
 #include "base/expr.h"
 
 #include "base/check.h"

@@ -299,8 +299,8 @@ void num_store_int(enum dtype t, void *base, int64_t index, int64_t value) {
     STORE(float, (float)value);
     return;
   }
-  /* For the narrow types an int64 that a double cannot hold may sit near a tie; keep the sticky bit:
-   * round to odd into 53 bits, then once more to the narrow type, is correct rounding. */
+  /* For the narrow types an int64 that a double cannot hold may sit near a tie; keep the sticky
+   * bit: round to odd into 53 bits, then once more to the narrow type, is correct rounding. */
   double d = (double)value;
   if (t != DT_F64 && (value > (INT64_C(1) << 53) || value < -(INT64_C(1) << 53))) {
     bool neg = value < 0;

@@ -1,5 +1,5 @@
-/* From jobs to accepted cubins: chooses helper or process, reads ptxas' report, applies the rules of
- * acceptance, and says in words why a job failed. */
+/* From jobs to accepted cubins: chooses helper or process, reads ptxas' report, applies the rules
+ * of acceptance, and says in words why a job failed. */
 #include "runtime/internal.h"
 
 #include <inttypes.h>

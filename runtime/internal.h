@@ -88,7 +88,8 @@ enum rt_status rt_cuda_failed(struct rt_device *dev, CUresult error, const char 
     __attribute__((format(printf, 3, 4)));
 /* One line to the log callback. */
 void rt_log(struct rt_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* RT_DEAD with a diagnostic if the device is dead; else makes its context current on this thread. */
+/* RT_DEAD with a diagnostic if the device is dead; else makes its context current on this
+ * thread. */
 enum rt_status rt_enter(struct rt_device *dev);
 
 /* load.c: fakes for tests, used instead of searching. A NULL table marks the library missing. */
@@ -96,7 +97,8 @@ void rt_use_cuda(struct rt_ctx *ctx, const struct cuda_api *api);
 void rt_use_nvrtc(struct rt_ctx *ctx, const struct nvrtc_api *api, int major, int minor);
 void rt_use_cublas(struct rt_ctx *ctx, const struct cublas_api *api, const struct cublaslt_api *lt);
 void rt_use_nvml(struct rt_ctx *ctx, const struct nvml_api *api);
-/* dlopen over the usual places, without the context's tables: the first file that opens, or NULL. */
+/* dlopen over the usual places, without the context's tables: the first file that opens, or
+ * NULL. */
 void *rt_open_host_library(struct rt_ctx *ctx, const char *const *names, const char **path);
 
 /* nvrtc.c: one compilation in this process (also the helper's work). Fills out->status, cubin, ptx,
@@ -121,6 +123,9 @@ bool rt_dgemm_is_right(rt_dgemm_fn dgemm);
 enum rt_status rt_helper_function(struct rt_device *dev, enum rt_helper which, enum dtype t,
                                   CUfunction *out);
 void rt_helpers_free(struct rt_device *dev);
+
+/* buffer.c */
+struct rt_device *rt_buffer_device(const struct rt_buffer *b);
 
 /* oracle_cublas.c, timing.c: what they hang on the device. */
 void rt_blas_close(struct rt_device *dev);

@@ -1,9 +1,10 @@
 /* Finds and opens CUDA's libraries and OpenBLAS.
  *
- * For each library the places are tried in one fixed order (see search()); the first file that opens,
- * has all functions and a supported version is taken, and what was passed over on the way is
- * remembered as a remark. A toolkit library whose major version is above the driver's is passed over:
- * what it compiles or launches would not load. Nothing is reported here but by rt_library_need. */
+ * For each library the places are tried in one fixed order (see search()); the first file that
+ * opens, has all functions and a supported version is taken, and what was passed over on the way is
+ * remembered as a remark. A toolkit library whose major version is above the driver's is passed
+ * over: what it compiles or launches would not load. Nothing is reported here but by
+ * rt_library_need. */
 #define _GNU_SOURCE /* dlinfo */
 #include "runtime/internal.h"
 
@@ -203,7 +204,8 @@ static bool try_file(struct search *s, const char *path) {
   return true;
 }
 
-/* Every file that `folder` (which may hold wildcards) / one of the names gives, newest folder first. */
+/* Every file that `folder` (which may hold wildcards) / one of the names gives, newest folder
+ * first. */
 static bool try_folder(struct search *s, const char *folder) {
   for (int i = 0; i < 4 && s->info->sonames[i]; i++) {
     const char *pattern = arena_printf(&s->ctx->arena, "%s/%s", folder, s->info->sonames[i]);

@@ -1,10 +1,10 @@
 /* Helper processes that compile: kiln-worker, started by posix_spawn, spoken to over a socket pair.
  *
- * A helper compiles one job at a time; a batch is spread over several. A helper that crashes, hangs or
- * grows past its memory limit loses the job it had, which then fails with the reason; the others go
- * on, and a new helper is started when there is more to do. Helpers stay for the next call and are
- * ended with the context. They get their own process group, so that Ctrl-C reaches the command alone;
- * a helper whose parent is gone ends itself. */
+ * A helper compiles one job at a time; a batch is spread over several. A helper that crashes,
+ * hangs or grows past its memory limit loses the job it had, which then fails with the reason; the
+ * others go on, and a new helper is started when there is more to do. Helpers stay for the next
+ * call and are ended with the context. They get their own process group, so that Ctrl-C reaches
+ * the command alone; a helper whose parent is gone ends itself. */
 #define _GNU_SOURCE /* environ, POLLRDHUP */
 #include "runtime/internal.h"
 #include "runtime/wire.h"
@@ -249,7 +249,8 @@ static bool send_all(int fd, const char *p, size_t n) {
   return true;
 }
 
-/* False when memory ran out; a helper that cannot be written to shows itself by its closed socket. */
+/* False when memory ran out; a helper that cannot be written to shows itself by its closed
+ * socket. */
 static bool give_job(struct batch *b, struct worker *w, uint32_t job) {
   struct arena a;
   struct oom_trap trap = {0};

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* The seed, mixed: element i draws from the SplitMix64 outputs at base + (3i + 0..2) * 0x9e37.... */
+/* The seed, mixed: element i draws from the SplitMix64 outputs at base + (3i + 0..2) *
+ * 0x9e37.... */
 uint64_t rt_random_base(uint64_t seed);
 
 #endif

@@ -1,7 +1,7 @@
 /* The runtime: everything that touches CUDA libraries, GPUs and helper processes.
  *
- * It depends on base/ alone: it launches compiled variants by their recipe (base/recipe.h), knows no
- * Lua and no IR. CUDA's libraries are loaded at run time behind tables of functions (abi_*.h,
+ * It depends on base/ alone: it launches compiled variants by their recipe (base/recipe.h), knows
+ * no Lua and no IR. CUDA's libraries are loaded at run time behind tables of functions (abi_*.h,
  * load.h), so this builds and tests on machines without CUDA; tests put fakes behind the tables.
  *
  * Rules of this header
@@ -79,7 +79,8 @@ struct rt_library_info {
   const char *why;  /* not loaded: what is missing and what to do; loaded: remarks or NULL */
 };
 
-/* Loads on first use. Never reports a diagnostic: for `kiln doctor`. Strings live as long as ctx. */
+/* Loads on first use. Never reports a diagnostic: for `kiln doctor`. Strings live as long as
+ * ctx. */
 struct rt_library_info rt_library_info(struct rt_ctx *ctx, enum rt_library lib);
 /* Loads, or reports why not (K0803, K0901, K0903). */
 enum rt_status rt_library_need(struct rt_ctx *ctx, enum rt_library lib);
@@ -139,14 +140,15 @@ enum rt_status rt_compile_batch(struct rt_ctx *ctx, const struct rt_compile_job 
 void rt_compiled_free(struct rt_compiled *c);
 /* The options that enter NVRTC for this job, in order, as one line: part of a variant's key. */
 void rt_compile_options_text(const struct rt_compile_job *job, struct strbuf *out);
-/* Reads ptxas -v lines of a log into c->kernels and c->remarks (which are allocated in c->arena). */
+/* Reads ptxas -v lines of a log into c->kernels and c->remarks (which are allocated in
+ * c->arena). */
 void rt_parse_ptxas_log(struct rt_compiled *c, const char *log);
 
 /* ---- device.c: a GPU ------------------------------------------------------------------------ */
 
 struct rt_device_info {
   char name[128];
-  char uuid[40]; /* "GPU-..." */
+  char uuid[48]; /* "GPU-..." */
   char pci[20];  /* "0000:17:00.0" */
   char arch[16]; /* what to compile for: "sm_90a" for compute capability 9.0 */
   int cc_major, cc_minor;
@@ -254,9 +256,12 @@ enum rt_status rt_prepare(struct rt_module *m, const struct recipe *recipe,
  * failure the former binding is gone: launching is then RT_BAD_INPUT. */
 enum rt_status rt_rebind(struct rt_prepared *p, const struct rt_arg *args, uint32_t n_args);
 /* Enqueues all steps. No allocation, hashing or lookup; may be captured into a graph. An empty grid
- * succeeds without a launch. */
+ * succeeds without a launch. Several threads may launch one prepared launch (onto streams that keep
+ * its workspace from being used twice at a time). */
 enum rt_status rt_launch(struct rt_prepared *p, rt_stream stream);
 void rt_prepared_free(struct rt_prepared *p);
+/* As rt_buffer_check_guards, for a workspace that the prepared launch owns. */
+enum rt_status rt_prepared_check_guards(struct rt_prepared *p);
 /* What was evaluated, for messages: the grid of kernel step i (skipping memsets), false if none. */
 bool rt_prepared_grid(const struct rt_prepared *p, uint32_t i, uint32_t grid[3]);
 size_t rt_prepared_workspace(const struct rt_prepared *p);
@@ -346,8 +351,8 @@ double rt_random(enum rt_fill fill, uint64_t seed, uint64_t index);
 /* Fills n elements of dtype t with rt_random(...) * scale, rounded once. */
 void rt_random_fill(enum rt_fill fill, uint64_t seed, double scale, enum dtype t, void *out,
                     int64_t first, int64_t n);
-/* The same values, made on the device; scale must be a power of two; bool and 4-bit types are not
- * supported (RT_BAD_INPUT). Synchronous. */
+/* The same values into device memory, bit for bit: made there for f64, f32, bf16, f16, s8, s32
+ * with a scale that is a power of two, else on the host. Synchronous. */
 enum rt_status rt_random_fill_device(struct rt_buffer *b, enum rt_fill fill, uint64_t seed,
                                      double scale, enum dtype t, int64_t n);
 
@@ -380,8 +385,8 @@ enum rt_status rt_matmul_f64(struct rt_ctx *ctx, struct rt_device *dev, int64_t 
                              int64_t bs0, int64_t bs1, double *c);
 
 /* matmul_f32.c: the same product with operands rounded to f32 and f32 accumulation, the accuracy
- * baseline of the error policy: cublasLt where dev is given and has it (never tf32), else host loops
- * that sum in order of k. c holds f32 values. */
+ * baseline of the error policy: cublasLt where dev is given and has it (never tf32), else host
+ * loops that sum in order of k. c holds f32 values. */
 enum rt_status rt_matmul_f32(struct rt_ctx *ctx, struct rt_device *dev, int64_t m, int64_t n,
                              int64_t k, const double *a, int64_t as0, int64_t as1, const double *b,
                              int64_t bs0, int64_t bs1, double *c);
@@ -435,7 +440,8 @@ struct rt_verdict {
 
 /* Pure: looks at host arrays only. */
 void rt_verify(const struct rt_verify *v, struct rt_verdict *out);
-/* K * u / (1 - K*u): times |A||B| it is the a-priori bound of a K-term sum with f32 accumulation. */
+/* K * u / (1 - K*u): times |A||B| it is the a-priori bound of a K-term sum with f32
+ * accumulation. */
 double rt_gamma(int64_t k, enum dtype accumulate);
 /* One line: what was found, or by how much it passed. */
 void rt_verdict_text(const struct rt_verdict *v, struct strbuf *out);

@@ -1,5 +1,5 @@
-/* Medians and their confidence intervals: the percentile bootstrap with a fixed generator, so that the
- * same samples give the same interval. */
+/* Medians and their confidence intervals: the percentile bootstrap with a fixed generator, so that
+ * the same samples give the same interval. */
 #include "runtime/rt.h"
 
 #include "base/check.h"
@@ -34,7 +34,8 @@ static double median_sorted(const double *a, uint32_t n) {
   return n % 2 ? a[n / 2] : (a[n / 2 - 1] + a[n / 2]) / 2;
 }
 
-/* The median of n draws from sorted samples is found by counting draws per sample: no second sort. */
+/* The median of n draws from sorted samples is found by counting draws per sample: no second
+ * sort. */
 static double resampled_median(const double *sorted, double *counts, uint32_t n, uint64_t *state) {
   for (uint32_t i = 0; i < n; i++)
     counts[i] = 0;

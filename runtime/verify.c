@@ -1,10 +1,10 @@
 /* The error policy (docs: testing, "Numerical policy"): is this output right?
  *
- * An output passes if nothing of it is unwritten, its special values are where the reference has them,
- * and then: bit for bit in exact mode; otherwise, per block of 128 x 128 (or 128 rows), its largest
- * error is at most twice the baseline's plus one rounding of the block's largest value, its mean error
- * likewise over the whole output, and every element's error is under the a-priori bound plus one
- * rounding. The baseline itself must be under that bound. */
+ * An output passes if nothing of it is unwritten, its special values are where the reference has
+ * them, and then: bit for bit in exact mode; otherwise, per block of 128 x 128 (or 128 rows), its
+ * largest error is at most twice the baseline's plus one rounding of the block's largest value,
+ * its mean error likewise over the whole output, and every element's error is under the a-priori
+ * bound plus one rounding. The baseline itself must be under that bound. */
 #include "runtime/verify.h"
 
 #include "base/check.h"
@@ -54,8 +54,8 @@ static double target(enum dtype t, double ref) {
 
 enum special { SPECIAL_NONE, SPECIAL_RIGHT, SPECIAL_WRONG };
 
-/* NaN and infinity. A finite reference that rounds to infinity accepts infinity; a finite output there
- * is judged by its error. */
+/* NaN and infinity. A finite reference that rounds to infinity accepts infinity; a finite output
+ * there is judged by its error. */
 static enum special compare_special(enum dtype t, double got, double ref) {
   if (isfinite(ref) && isfinite(got))
     return SPECIAL_NONE;

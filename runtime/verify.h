@@ -1,5 +1,5 @@
-/* What the host's and the device's verification share: statistics of one block of an output, and the
- * verdict over all blocks. */
+/* What the host's and the device's verification share: statistics of one block of an output, and
+ * the verdict over all blocks. */
 #ifndef KILN_RUNTIME_VERIFY_H
 #define KILN_RUNTIME_VERIFY_H
 
@@ -8,7 +8,8 @@
 #define RT_BLOCK 128
 
 /* Filled per block by the host (verify.c) or by the helper kernel RT_HELPER_COMPARE, whose source
- * declares the same 18 fields of 8 bytes in the same order. Positions are i * cols + j, -1: none. */
+ * declares the same 18 fields of 8 bytes in the same order. Positions are i * cols + j, -1:
+ * none. */
 struct rt_block_stats {
   double max_err, max_base, max_ref; /* |out - R|, |baseline - R|, |R| */
   double sum_err, sum_base, sum_ref;
@@ -20,7 +21,8 @@ _Static_assert(sizeof(struct rt_block_stats) == 18 * 8, "as the helper kernel de
 
 /* The rounding error that storing a value of magnitude x as t adds at most. */
 double rt_half_ulp(enum dtype t, double x);
-/* Infinities do not exist, or overflow saturates: references are clamped before they are compared. */
+/* Infinities do not exist, or overflow saturates: references are clamped before they are
+ * compared. */
 bool rt_saturates(enum dtype t);
 
 /* Blocks cover rows x cols. Fills everything of the verdict but got, want, first_*. */

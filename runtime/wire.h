@@ -1,5 +1,6 @@
-/* Messages between the runtime and kiln-worker: a fixed header, then tagged fields. Both ends run on
- * one machine, so numbers are in its byte order; a version that differs ends the conversation. */
+/* Messages between the runtime and kiln-worker: a fixed header, then tagged fields. Both ends run
+ * on one machine, so numbers are in its byte order; a version that differs ends the
+ * conversation. */
 #ifndef KILN_RUNTIME_WIRE_H
 #define KILN_RUNTIME_WIRE_H
 

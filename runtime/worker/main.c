@@ -3,8 +3,8 @@
  *
  *   kiln-worker SOCKET MEMORY NVRTC CUDA_HOME PRIVATE_DIR     "" where there is none
  *
- * Speaks runtime/wire.h on descriptor SOCKET: one HELLO, then a RESULT for each JOB, until the other
- * end closes. */
+ * Speaks runtime/wire.h on descriptor SOCKET: one HELLO, then a RESULT for each JOB, until the
+ * other end closes. */
 #define _GNU_SOURCE /* RLIMIT_AS with large limits, MSG_NOSIGNAL */
 #include "runtime/internal.h"
 #include "runtime/wire.h"

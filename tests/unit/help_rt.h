@@ -1,5 +1,5 @@
-/* Helpers of the base and runtime tests: an allocator that counts and can fail on its n-th call, and
- * arenas that may not run out. */
+/* Helpers of the base and runtime tests: an allocator that counts and can fail on its n-th call,
+ * and arenas that may not run out. */
 #ifndef KILN_TESTS_HELP_RT_H
 #define KILN_TESTS_HELP_RT_H
 

@@ -130,7 +130,8 @@ static void test_narrow_rounding(void **state) {
   }
 }
 
-/* A double between a bf16 midpoint and the f32 nearest to it: rounding through f32 gets it wrong. */
+/* A double between a bf16 midpoint and the f32 nearest to it: rounding through f32 gets it
+ * wrong. */
 static void test_no_double_rounding(void **state) {
   (void)state;
   double x = 1 + 0x1p-8 + 0x1p-40;

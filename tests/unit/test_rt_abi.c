@@ -1,11 +1,12 @@
 /* runtime/abi_*.h against the installed CUDA headers, through libclang.
  *
  * libclang is opened at run time and the few of its functions used are declared here, so that the
- * test builds anywhere. Two translation units are parsed: ours, and the real headers. Every function
- * of our tables is looked up by its exported name in the real headers and compared: result and
- * parameters by kind, size and signedness, pointers by what they point to and its const. Structs are
- * compared by size and by the offset and size of each of our fields, values by asking the real
- * headers for them in an enum. What is not installed is skipped, counted and said. */
+ * test builds anywhere. Two translation units are parsed: ours, and the real headers. Every
+ * function of our tables is looked up by its exported name in the real headers and compared:
+ * result and parameters by kind, size and signedness, pointers by what they point to and its
+ * const. Structs are compared by size and by the offset and size of each of our fields, values by
+ * asking the real headers for them in an enum. What is not installed is skipped, counted and
+ * said. */
 #include "help_rt.h"
 
 #include "runtime/abi_cublas.h"

@@ -1,5 +1,5 @@
-/* Compilation: ptxas' report read from a kept log, rules of acceptance, NVRTC in this process and in
- * helpers, helpers that crash, hang, lie or are not there, memory failures.
+/* Compilation: ptxas' report read from a kept log, rules of acceptance, NVRTC in this process and
+ * in helpers, helpers that crash, hang, lie or are not there, memory failures.
  *
  * The misbehaving helper is this program itself, started with a helper's arguments; what it does is
  * said by the first line of the source it is asked to compile. */

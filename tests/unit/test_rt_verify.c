@@ -95,7 +95,8 @@ static void test_wrong_element(void **state) {
   assert_true(s.verdict.n_wrong == 1 && s.verdict.tolerance_used > 10);
 }
 
-/* Blocks are judged one by one: an error that the worst block would allow is caught in a quiet one. */
+/* Blocks are judged one by one: an error that the worst block would allow is caught in a quiet
+ * one. */
 static void test_blocks_are_local(void **state) {
   (void)state;
   fresh();
