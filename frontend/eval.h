@@ -253,6 +253,9 @@ _Noreturn void fe_lua_error(struct fe_state *fe, const struct fe_node *n, const 
 _Noreturn void fe_operand_error(struct fe_state *fe, const struct fe_act *A,
                                 const struct fe_node *at, const struct fe_node *operand, int idx,
                                 const char *what);
+/* "number (local 'x') has no integer representation". */
+_Noreturn void fe_no_integer(struct fe_state *fe, const struct fe_node *at,
+                             const struct fe_node *operand);
 struct diag_loc fe_node_loc(const struct fe_act *A, const struct fe_node *n);
 /* Passes on what must not be caught. */
 _Noreturn void fe_rethrow(struct fe_state *fe);

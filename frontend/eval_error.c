@@ -265,6 +265,12 @@ _Noreturn void fe_operand_error(struct fe_state *fe, const struct fe_act *A,
   fe_lua_error(fe, at, "attempt to %s a %s value%s", what, type, lua_tostring(fe->L, -1));
 }
 
+_Noreturn void fe_no_integer(struct fe_state *fe, const struct fe_node *at,
+                             const struct fe_node *operand) {
+  push_operand_name(fe, operand);
+  fe_lua_error(fe, at, "number%s has no integer representation", lua_tostring(fe->L, -1));
+}
+
 /* A C stack overflow inside Lua itself: nested calls through pcall, metamethods, sort, gsub. */
 static bool is_c_overflow(const char *message) {
   return strstr(message, "C stack overflow") != NULL;

@@ -260,16 +260,30 @@ static void slow_binary(struct fe_state *fe, struct fe_act *A, const struct fe_n
   fe->act = A;
 }
 
+/* Two numbers that are not both integers, for an operator on bits. */
+static void check_integers(struct fe_state *fe, const struct fe_node *n) {
+  lua_State *L = fe->L;
+  int ok;
+  for (int i = 2; i > 0; i--) {
+    lua_tointegerx(L, -i, &ok);
+    if (!ok)
+      fe_no_integer(fe, n, i == 2 ? n->a : n->b);
+  }
+}
+
 static void eval_binary(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
   lua_State *L = fe->L;
   fe_enter(fe);
   fe_eval(fe, A, n->a);
   fe_eval(fe, A, n->b);
   A->node = n;
-  if (lua_type(L, -1) == LUA_TNUMBER && lua_type(L, -2) == LUA_TNUMBER)
+  if (lua_type(L, -1) == LUA_TNUMBER && lua_type(L, -2) == LUA_TNUMBER) {
+    if (n->op >= FE_OP_BAND)
+      check_integers(fe, n);
     lua_arith(L, n->op);
-  else
+  } else {
     slow_binary(fe, A, n);
+  }
 }
 
 /* The length of a table whose last element is undefined is undefined too: replaces it on top. */
@@ -336,6 +350,11 @@ static void eval_unary(struct fe_state *fe, struct fe_act *A, const struct fe_no
         !(bits && is_numeric(L, -1)))
       fe_operand_error(fe, A, n, n->a, -1,
                        bits ? "perform bitwise operation on" : "perform arithmetic on");
+    int ok = 1;
+    if (bits && lua_type(L, -1) == LUA_TNUMBER)
+      lua_tointegerx(L, -1, &ok);
+    if (!ok)
+      fe_no_integer(fe, n, n->a);
     lua_arith(L, n->op);
     fe->act = A;
   }
@@ -433,9 +452,57 @@ static void flush_fields(lua_State *L, int table, int pending, lua_Integer *next
   *next += pending;
 }
 
+/* A constructor that ends in several values: all are evaluated before the table is made, so that its array
+ * part gets the size that stock Lua gives it (which `#` can tell where there are nils). */
+static void eval_open_table(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
+  lua_State *L = fe->L;
+  luaL_checkstack(L, 2 * PENDING_FIELDS + STACK_MARGIN, "too many values");
+  int at = lua_gettop(L) + 1, several = 0;
+  for (uint32_t i = 0; i < n->n; i++) {
+    const struct fe_node *key = n->list2[i];
+    if (key)
+      fe_eval(fe, A, key->kind == FE_STRING ? key : key->a);
+    if (i + 1 < n->n)
+      fe_eval(fe, A, n->list[i]);
+    else
+      several = eval_multi(fe, A, n->list[i], -1);
+  }
+  luaL_checkstack(L, STACK_MARGIN, "too many values");
+  lua_createtable(L, (int)n->n2 - 1 + several, (int)(n->n - n->n2));
+  fe_table_born(fe, lua_gettop(L));
+  int table = lua_gettop(L), next = 1;
+  for (uint32_t i = 0, v = (uint32_t)at; i + 1 < n->n; v += n->list2[i] ? 2 : 1, i++)
+    if (n->list2[i]) {
+      A->node = n->list2[i];
+      lua_pushvalue(L, (int)v);
+      lua_pushvalue(L, (int)v + 1);
+      if (fe_is_dev(L, -2))
+        fe_refuse_device_key(fe, n->list2[i], (int)v);
+      else
+        lua_rawset(L, table);
+      lua_settop(L, table);
+    }
+  for (uint32_t i = 0, v = (uint32_t)at; i + 1 < n->n; v += n->list2[i] ? 2 : 1, i++)
+    if (!n->list2[i]) {
+      lua_pushvalue(L, (int)v);
+      lua_rawseti(L, table, next++);
+    }
+  for (int i = table - several; i < table; i++) {
+    lua_pushvalue(L, i);
+    lua_rawseti(L, table, next++);
+  }
+  if (table > at)
+    lua_replace(L, at);
+  lua_settop(L, at);
+}
+
 static void eval_table(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
   lua_State *L = fe->L;
   fe_enter(fe);
+  if (n->n && n->n <= PENDING_FIELDS && !n->list2[n->n - 1] && is_multi(n->list[n->n - 1])) {
+    eval_open_table(fe, A, n);
+    return;
+  }
   lua_createtable(L, (int)n->n2, (int)(n->n - n->n2));
   fe_table_born(fe, lua_gettop(L));
   if (n->n == 0)
