@@ -1,6 +1,7 @@
 /* The sandbox library in a stock lua_State: programs whose output must be stock Lua's, journalled
  * writes, device values, limits, require, and failing allocations. */
 #include "frontend/lib.h"
+#include "help_lua.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +12,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define LUA_FOLDER KILN_SRC_DIR "/tests/lua"
 
 /* A device value of these tests: what its light userdata points at. */
 struct fake {
@@ -34,7 +33,7 @@ struct box {
   struct oom_trap trap;
   struct strbuf out;
   uint64_t steps, max_steps;
-  const struct module *modules; /* NULL: from LUA_FOLDER */
+  const struct module *modules; /* NULL: from HL_FOLDER */
   const char *root;
   size_t memory, max_memory;
   long fail_at; /* the n-th allocation from now fails; 0: none does */
@@ -230,7 +229,7 @@ static void box_init(struct box *b) {
   memset(b, 0, sizeof *b);
   arena_init(&b->arena, &mem_libc, &b->trap);
   b->out.arena = &b->arena;
-  b->root = LUA_FOLDER;
+  b->root = HL_FOLDER;
   b->host = (struct fe_lib_host){
       .user = b,
       .charge = host_charge,
@@ -283,34 +282,6 @@ static void box_open(struct box *b) {
   set_fake(b->L, "undefined", &fake_undefined);
 }
 
-static int stock_print(lua_State *L) {
-  struct box *b = lua_touserdata(L, lua_upvalueindex(1));
-  int n = lua_gettop(L);
-  for (int i = 1; i <= n; i++) {
-    size_t size;
-    const char *s = luaL_tolstring(L, i, &size);
-    sb_put(&b->out, s, size);
-    sb_putc(&b->out, i < n ? '\t' : '\n');
-    lua_pop(L, 1);
-  }
-  if (n == 0)
-    sb_putc(&b->out, '\n');
-  return 0;
-}
-
-/* With stock Lua's libraries, modules from LUA_FOLDER, and print into the box. */
-static void box_open_stock(struct box *b) {
-  box_init(b);
-  luaL_openlibs(b->L);
-  lua_pushlightuserdata(b->L, b);
-  lua_pushcclosure(b->L, stock_print, 1);
-  lua_setglobal(b->L, "print");
-  lua_getglobal(b->L, "package");
-  lua_pushstring(b->L, LUA_FOLDER "/?.lua");
-  lua_setfield(b->L, -2, "path");
-  lua_pop(b->L, 1);
-}
-
 /* Runs a chunk; its error message goes to the output too. Returns the status. */
 static int box_run(struct box *b, const char *name, const char *text, size_t n) {
   int status = luaL_loadbufferx(b->L, text, n, name, "t");
@@ -338,69 +309,34 @@ static void expect(struct box *b, const char *text, const char *out) {
 
 /* ---- programs ---- */
 
-static char *read_text(struct arena *a, const char *path, size_t *n) {
-  FILE *f = fopen(path, "rb");
-  if (!f)
-    fail_msg("cannot open %s", path);
-  fseek(f, 0, SEEK_END);
-  *n = (size_t)ftell(f);
-  rewind(f);
-  char *text = arena_get0(a, *n + 1);
-  assert_int_equal(fread(text, 1, *n, f), *n);
-  fclose(f);
-  return text;
-}
-
-/* Reports the first line that differs. */
-static void compare_outputs(const char *name, const struct strbuf *want, const struct strbuf *got) {
-  const char *w = sb_str(want), *g = sb_str(got);
-  for (unsigned line = 1; *w || *g; line++) {
-    size_t nw = strcspn(w, "\n"), ng = strcspn(g, "\n");
-    if (nw != ng || memcmp(w, g, nw) != 0) {
-      fail_msg("%s, line %u of the output\n stock: %.*s\n  ours: %.*s", name, line, (int)nw, w,
-               (int)ng, g);
-    }
-    w += nw + (w[nw] != 0);
-    g += ng + (g[ng] != 0);
-  }
-}
-
 static void check_program(const char *name) {
-  struct box stock, ours;
-  box_open_stock(&stock);
-  box_open(&ours);
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s", LUA_FOLDER, name);
+  struct box b;
+  box_open(&b);
   size_t n;
-  char *text = read_text(&stock.arena, path, &n);
-  bool exact = strcmp(LUA_RELEASE, "Lua 5.4.4") == 0;
-  if (!exact)
-    print_message("%s: messages are compared with Lua 5.4.4 only, this is %s\n", name, LUA_RELEASE);
-  struct box *both[] = {&stock, &ours};
-  for (int i = 0; i < 2; i++) {
-    lua_pushboolean(both[i]->L, exact);
-    lua_setglobal(both[i]->L, "exact");
-    if (box_run(both[i], "@program.lua", text, n) != LUA_OK)
-      fail_msg("%s with %s library: %s", name, i ? "our" : "the stock", sb_str(&both[i]->out));
-  }
-  /* Printed bytes may be zero: the rest of such a line is compared as one. */
-  assert_int_equal(stock.out.n == 0, 0);
-  for (int i = 0; i < 2; i++)
-    for (size_t k = 0; k < both[i]->out.n; k++)
-      if (both[i]->out.s[k] == 0)
-        both[i]->out.s[k] = '@';
-  compare_outputs(name, &stock.out, &ours.out);
-  box_free(&ours);
-  box_free(&stock);
+  char *text = hl_read(&b.arena, name, &n);
+  struct strbuf stock = {.arena = &b.arena};
+  hl_run_stock(name, text, n, hl_is_exact(), &stock);
+  if (!hl_is_exact())
+    print_message("%s: messages are not compared: this Lua is not 5.4.4\n", name);
+  lua_pushboolean(b.L, hl_is_exact());
+  lua_setglobal(b.L, "exact");
+  if (box_run(&b, "@program.lua", text, n) != LUA_OK)
+    fail_msg("%s with our library: %s", name, sb_str(&b.out));
+  hl_compare(name, &stock, &b.out);
+  box_free(&b);
 }
 
 static void test_programs(void **state) {
   (void)state;
-  static const char *const names[] = {"lib_base.lua",     "lib_strings.lua", "lib_format.lua",
-                                      "lib_patterns.lua", "lib_tables.lua",  "lib_sort.lua",
-                                      "lib_math.lua",     "lib_bytes.lua"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+  struct arena a;
+  struct oom_trap trap;
+  arena_init(&a, &mem_libc, &trap);
+  const char *const *names;
+  uint32_t n = hl_list(&a, &names);
+  assert_true(n > 0);
+  for (uint32_t i = 0; i < n; i++)
     check_program(names[i]);
+  arena_free(&a);
 }
 
 /* ---- iteration order, names of objects ---- */
