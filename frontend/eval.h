@@ -40,6 +40,8 @@ struct fe_act {
   uint32_t stamps;  /* its slots in fe_state.stamps */
   uint32_t callers; /* interned stack of callers; valid if has_callers */
   bool has_callers;
+  const struct fe_node *stack_node; /* node that `stack` was interned for */
+  uint32_t stack;
   bool from_c; /* called by a C function: the caller's node says nothing about the call */
 };
 
@@ -156,6 +158,7 @@ struct fe_state {
   uint32_t n_stamps, cap_stamps;
   struct map births; /* tables born in regions -> stamp */
   bool has_births;
+  bool has_index;  /* the index table is not empty */
   int journal_ref; /* registry: table of (container, key, old) per entry */
   int settled_ref; /* registry: list of value tables of settled loops */
   int n_settled;

@@ -55,7 +55,14 @@ static uint32_t callers_of(struct fe_state *fe, struct fe_act *A) {
 }
 
 uint32_t fe_callstack(struct fe_state *fe) {
-  return fe->act ? intern_stack(fe, fe_where(fe), callers_of(fe, fe->act)) : 0;
+  struct fe_act *A = fe->act;
+  if (!A)
+    return 0;
+  if (!A->has_callers || A->stack_node != A->node) {
+    A->stack = intern_stack(fe, fe_where(fe), callers_of(fe, A));
+    A->stack_node = A->node; /* an operator asks several times */
+  }
+  return A->stack;
 }
 
 struct diag_loc fe_callstack_at(const struct fe_state *fe, uint32_t id, uint32_t *up) {

@@ -148,6 +148,7 @@ static void push_index_of(struct fe_state *fe, int idx) {
   lua_pushvalue(L, idx);
   if (lua_rawget(L, -2) == LUA_TNIL) {
     lua_pop(L, 1);
+    fe->has_index = true;
     lua_newtable(L);
     lua_pushvalue(L, idx);
     lua_pushvalue(L, -2);
@@ -405,6 +406,21 @@ void fe_region_join(struct fe_state *fe) {
   fe_region_pop(fe, true);
 }
 
+/* Forgets tables that the journal's index holds on to. */
+static void renew_tables(struct fe_state *fe) {
+  lua_State *L = fe->L;
+  if (fe->has_index) {
+    fe->has_index = false;
+    lua_newtable(L);
+    lua_rawseti(L, LUA_REGISTRYINDEX, fe->index_ref);
+  }
+  if (fe->n_settled) {
+    fe->n_settled = 0;
+    lua_newtable(L);
+    lua_rawseti(L, LUA_REGISTRYINDEX, fe->settled_ref);
+  }
+}
+
 void fe_region_unwind(struct fe_state *fe, struct fe_region_state *to) {
   lua_State *L = fe->L;
   if (fe->top == to)
@@ -420,6 +436,8 @@ void fe_region_unwind(struct fe_state *fe, struct fe_region_state *to) {
     fe_region_free(fe, r);
   }
   lua_pop(L, 1);
+  if (!fe->top)
+    renew_tables(fe);
 }
 
 /* ---- questions ---- */
@@ -642,5 +660,6 @@ void fe_trace_end(struct fe_state *fe, bool keep) {
   KILN_ASSERT(r && r->pub.kind == FE_REGION_ROOT);
   fe_region_close(fe, keep, NULL);
   fe_region_free(fe, r);
+  renew_tables(fe);
   fe_restart_gc(fe);
 }
