@@ -18,6 +18,7 @@ struct dsl_pad {
   uint32_t src; /* index into dsl->srcs of the load that padded it; 0: not padded */
   bool known;   /* `value` is what stands there (or would stand there: constants) */
   bool pos;     /* differs along this dim by position (iota): a mask that can tell padding */
+  bool masked;  /* went through where() with such a mask: the author decided about padding */
   double value;
 };
 

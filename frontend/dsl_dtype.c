@@ -200,7 +200,8 @@ static uint32_t distance(const char *a, const char *b) {
 
 const char *dsl_nearest(struct fe_file *f, const char *name, const char *const *names, uint32_t n) {
   const char *best = NULL;
-  uint32_t best_d = strlen(name) > 4 ? 3 : 2;
+  size_t len = strlen(name);
+  uint32_t best_d = len > 4 ? 3 : len > 1 ? 2 : 1; /* suggestions are nearer than this */
   for (uint32_t i = 0; i < n; i++) {
     uint32_t d = distance(name, names[i]);
     if (d < best_d) {

@@ -82,14 +82,14 @@ static bool check_list(lua_State *L, struct fe_file *f, const struct dsl_view *v
   const char *name = ir_sym(f->m, f->m->args.at[v->arg].name);
   uint32_t rank = view_rank(f, v);
   if (lua_type(L, idx) != LUA_TTABLE) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "%s of `%s` needs a list of %" PRIu32 " %s, got %s", what,
-                  name, rank, list, fe_describe(f->fe, idx));
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s of `%s` needs a list of %" PRIu32 " %s%s, got %s", what,
+                  name, rank, list, rank == 1 ? "" : "s", fe_describe(f->fe, idx));
     return false;
   }
   size_t n = lua_rawlen(L, idx);
   if (n != rank) {
-    fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "%s of `%s` needs %" PRIu32 " %s, got %zu", what,
-                  name, rank, list, n);
+    fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "%s of `%s` needs %" PRIu32 " %s%s, got %zu", what,
+                  name, rank, list, rank == 1 ? "" : "s", n);
     return false;
   }
   return true;
@@ -97,7 +97,7 @@ static bool check_list(lua_State *L, struct fe_file *f, const struct dsl_view *v
 
 static bool read_offsets(lua_State *L, struct fe_file *f, const struct dsl_view *v, int idx,
                          const char *what, struct dsl_val *out[IR_MAX_RANK]) {
-  if (!check_list(L, f, v, idx, what, "offsets"))
+  if (!check_list(L, f, v, idx, what, "offset"))
     return false;
   bool ok = true;
   for (uint32_t d = 0; d < view_rank(f, v); d++) {
@@ -119,7 +119,7 @@ static bool read_offsets(lua_State *L, struct fe_file *f, const struct dsl_view 
 static bool read_sizes(lua_State *L, struct fe_file *f, const struct dsl_view *v, int idx,
                        struct ir_type *t) {
   const struct ir_arg *arg = &f->m->args.at[v->arg];
-  if (!check_list(L, f, v, idx, "tile", "sizes"))
+  if (!check_list(L, f, v, idx, "tile", "size"))
     return false;
   uint32_t rank;
   int64_t dim[IR_MAX_RANK];

@@ -119,8 +119,8 @@ static void read_list(lua_State *L, struct fe_file *f, struct fe_choice *c) {
     } else if (!dsl_value_from_lua(L, f, at, &v)) {
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
                     "value %lld of %s.%s is %s; values are numbers, booleans, dtypes and strings%s",
-                    (long long)i, where, c->name, fe_describe(f->fe, at),
-                    is_any(L, at) ? " (`any` ends a const list)" : "");
+                    (long long)i, where, c->name, is_any(L, at) ? "`any`" : fe_describe(f->fe, at),
+                    is_any(L, at) ? ", and `any` ends a const list" : "");
     } else {
       bool number = v.kind == FE_INT || v.kind == FE_NUM;
       if (values.n && v.kind != values.at[0].kind &&
@@ -300,7 +300,7 @@ static void read_args(lua_State *L, struct fe_file *f, struct fe_kernel *k, int 
                     (long long)i, k->name, fe_describe(f->fe, lua_gettop(L)));
     } else {
       for (uint32_t j = 0; j < args.n; j++)
-        if (str_eq(args.at[j].name, s->arg.name))
+        if (str_eq(args.at[j].name, s->arg.name) && !str_eq(s->arg.name, "?"))
           fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, s->arg.loc, "kernel `%s` has two args `%s`",
                            k->name, s->arg.name);
       writes |= s->arg.kind == IR_ARG_OUT || s->arg.kind == IR_ARG_INOUT;
@@ -456,7 +456,7 @@ static void add_kernel(struct fe_file *f, const struct dsl_kernel *made, const c
   VEC_PUSH(fe_arena(f->fe), &f->kernels, k);
 }
 
-static void take_kernels(lua_State *L, struct fe_file *f, int idx) {
+static void take_kernels(lua_State *L, struct fe_file *f, int idx, struct diag_loc file) {
   struct dsl_kernel *k = to_kernel(L, idx);
   if (k) {
     if (str_eq(k->pub.name, "?"))
@@ -466,18 +466,17 @@ static void take_kernels(lua_State *L, struct fe_file *f, int idx) {
   }
   static const char want[] = "a kernel file returns kernel { ... } or a table name -> kernel";
   if (lua_type(L, idx) != LUA_TTABLE)
-    fe_error_at(f->fe, DIAG_KERNEL_FIELD, DIAG_NOWHERE, "%s; this one returns %s", want,
+    fe_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; this one returns %s", want,
                 fe_describe(f->fe, idx));
   uint32_t n;
-  const char **names = dsl_sorted_keys(L, f, idx, "the table that the file returns", &n);
+  const char **names = dsl_sorted_keys(L, f, idx, "the table of kernels", &n);
   if (!n)
-    fe_error_at(f->fe, DIAG_KERNEL_FIELD, DIAG_NOWHERE, "%s; this one returns an empty table",
-                want);
+    fe_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; this one returns an empty table", want);
   for (uint32_t i = 0; i < n; i++) {
     lua_getfield(L, idx, names[i]);
     k = to_kernel(L, lua_gettop(L));
     if (!k)
-      fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, DIAG_NOWHERE, "%s; `%s` is %s", want, names[i],
+      fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; `%s` is %s", want, names[i],
                        fe_describe(f->fe, lua_gettop(L)));
     else if (!dsl_is_name(names[i]))
       fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, k->pub.loc,
@@ -515,7 +514,11 @@ static void run_load(struct fe_state *fe, void *user) {
   dsl_open_kernel(L, f);
   fe_load_text(fe, c->name, c->text, c->n);
   fe_call(fe, 0, 1);
-  take_kernels(L, f, lua_gettop(L));
+  struct diag_loc file = DIAG_NOWHERE;
+  for (uint32_t i = 1; i < f->diags->files.n; i++)
+    if (str_eq(f->diags->files.at[i].name, c->name))
+      file.file = i;
+  take_kernels(L, f, lua_gettop(L), file);
   lua_settop(L, 0);
 }
 

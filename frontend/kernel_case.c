@@ -168,7 +168,10 @@ static bool is_const_name(const struct fe_kernel *k, const char *name) {
 static void read_shape(const struct case_reader *r, int table, struct fe_case *c) {
   struct named_list l = read_named(r, table, "shape", r->k->dims, r->k->n_dims, "dim");
   check_numbers(r, &l, "shape", true);
-  for (uint32_t i = 0; i < r->k->n_dims; i++)
+  lua_getfield(r->L, table, "shape");
+  bool readable = lua_type(r->L, -1) == LUA_TTABLE || lua_isnil(r->L, -1);
+  lua_pop(r->L, 1);
+  for (uint32_t i = 0; readable && i < r->k->n_dims; i++)
     if (!has_named(&l, r->k->dims[i]) && !is_const_name(r->k, r->k->dims[i]))
       fe_soft_error(r->f->fe, DIAG_KERNEL_FIELD, "%s has no `%s`; the dims are %s",
                     what_of(r, "shape"), r->k->dims[i], dsl_join(r->f, r->k->dims, r->k->n_dims));

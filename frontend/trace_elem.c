@@ -15,7 +15,8 @@ enum takes {
   TAKES_NUMBERS, /* integers and floats that compute */
   TAKES_FLOATS,
   TAKES_INTS,
-  TAKES_BITS, /* bool or integers */
+  TAKES_BITS,    /* bool or integers */
+  TAKES_ORDERED, /* all but bool */
   TAKES_ALL,
 };
 
@@ -32,16 +33,16 @@ static enum takes op_takes(enum ir_opcode op) {
   case IR_MOD:
   case IR_SHL:
   case IR_SHR: return TAKES_INTS;
+  case IR_LT:
+  case IR_LE:
+  case IR_GT:
+  case IR_GE: return TAKES_ORDERED;
   case IR_AND:
   case IR_OR:
   case IR_XOR:
   case IR_NOT: return TAKES_BITS;
   case IR_EQ:
-  case IR_NE:
-  case IR_LT:
-  case IR_LE:
-  case IR_GT:
-  case IR_GE: return TAKES_ALL;
+  case IR_NE: return TAKES_ALL;
   default: return TAKES_FLOATS;
   }
 }
@@ -64,6 +65,11 @@ static bool check_dtype(struct fe_file *f, enum ir_opcode op, const char *what,
     ok = t == DT_BOOL || dtype_is_int(t);
     type = "masks and integers";
     break;
+  case TAKES_ORDERED:
+    ok = t != DT_BOOL;
+    type = "numbers";
+    advice = "; masks combine with and, or, not, == and ~=";
+    break;
   case TAKES_INTS:
     ok = dtype_is_int(t);
     type = "integers";
@@ -79,7 +85,7 @@ static bool check_dtype(struct fe_file *f, enum ir_opcode op, const char *what,
     advice = "; use where(mask, x, y), or cast it first";
     break;
   }
-  if (ok && takes != TAKES_BITS && !computes(t)) {
+  if (ok && takes != TAKES_BITS && takes != TAKES_ORDERED && !computes(t)) {
     type = "types of 8 bits or more that compute";
     if (dtype_is_float(t))
       type = "f16, bf16, f32 and f64";
@@ -115,6 +121,13 @@ static bool expr_op_of(enum ir_opcode op, enum expr_op *out) {
   }
 }
 
+static void refuse_in_grid(struct fe_file *f, const char *what) {
+  fe_soft_error(f->fe, DIAG_OPERAND,
+                "%s is not available in grid: a launch computes with + - * // %% min max cdiv, "
+                "comparisons and where",
+                what);
+}
+
 static struct dsl_val *grid_elem(struct fe_file *f, enum ir_opcode op, const char *what, uint32_t n,
                                  struct dsl_val *const *in, enum dtype out) {
   struct expr_pool *p = &f->m->exprs;
@@ -123,6 +136,11 @@ static struct dsl_val *grid_elem(struct fe_file *f, enum ir_opcode op, const cha
     e[i] = in[i]->e;
   enum expr_op x;
   struct expr r;
+  bool logic = op == IR_AND || op == IR_OR || op == IR_NOT;
+  if (logic && in[0]->t.dtype != DT_BOOL) {
+    refuse_in_grid(f, what);
+    return NULL;
+  }
   if (op == IR_GT || op == IR_GE)
     r = expr_op2(p, op == IR_GT ? EXPR_LT : EXPR_LE, e[1], e[0]);
   else if (op == IR_NEG)
@@ -132,10 +150,7 @@ static struct dsl_val *grid_elem(struct fe_file *f, enum ir_opcode op, const cha
         : n == 2 ? expr_op2(p, x, e[0], e[1])
                  : expr_op3(p, x, e[0], e[1], e[2]);
   else {
-    fe_soft_error(f->fe, DIAG_OPERAND,
-                  "%s is not available in grid: a launch computes with + - * // %% min max cdiv, "
-                  "comparisons and where",
-                  what);
+    refuse_in_grid(f, what);
     return NULL;
   }
   return dsl_new_expr(f, out, r);

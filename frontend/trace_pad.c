@@ -140,10 +140,14 @@ static struct dsl_pad elem_dim(enum ir_opcode op, uint32_t n, const struct dsl_p
   struct dsl_pad out = {0};
   for (uint32_t i = 0; i < n; i++)
     out.pos |= in[i].pos;
-  if (op == IR_SELECT && in[0].pos) {
-    /* The mask tells positions apart: the author decides what stands in the padding. */
+  for (uint32_t i = 0; i < n; i++)
+    out.masked |= in[i].masked;
+  /* The mask tells positions apart: the author decides what stands in the padding. So does an
+   * operand that was masked, as in x + where(col < n, 0, -inf). */
+  if (op == IR_SELECT && in[0].pos)
+    out.masked = true;
+  if (out.masked)
     return out;
-  }
   struct maybe all[3];
   for (uint32_t i = 0; i < n; i++) {
     all[i] = (struct maybe){in[i].known, in[i].value};
@@ -174,7 +178,7 @@ static struct dsl_pad elem_dim(enum ir_opcode op, uint32_t n, const struct dsl_p
 
 static bool worth_keeping(const struct dsl_pad *p, uint32_t rank) {
   for (uint32_t d = 0; d < rank; d++)
-    if (p[d].src || p[d].known || p[d].pos)
+    if (p[d].src || p[d].known || p[d].pos || p[d].masked)
       return true;
   return false;
 }
@@ -197,7 +201,7 @@ const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_
       /* A dim of 1 that grows: one element stands for all, data and padding alike. */
       if (in[i]->t.kind == IR_TILE && in[i]->t.dim[d] != t.dim[d]) {
         p[i].src = 0;
-        p[i].pos = false;
+        p[i].pos = p[i].masked = false;
         p[i].known = in[i]->is_const;
         p[i].value = in[i]->value;
       }
@@ -214,7 +218,8 @@ const struct dsl_pad *dsl_pad_join(struct fe_file *f, const struct dsl_val *a,
   struct dsl_pad out[IR_MAX_RANK];
   for (uint32_t d = 0; d < t.rank; d++) {
     struct dsl_pad x = dsl_pad_of(a, d), y = dsl_pad_of(b, d);
-    out[d] = (struct dsl_pad){.src = x.src ? x.src : y.src, .pos = x.pos && y.pos};
+    out[d] = (struct dsl_pad){
+        .src = x.src ? x.src : y.src, .pos = x.pos && y.pos, .masked = x.masked && y.masked};
     if (same((struct maybe){x.known, x.value}, (struct maybe){y.known, y.value})) {
       out[d].known = true;
       out[d].value = x.value;

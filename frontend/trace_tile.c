@@ -44,7 +44,7 @@ static struct dsl_val *reduce_in(struct fe_file *f, enum ir_opcode op, struct ds
       p[d] = (struct dsl_pad){0};
     else if (p[d].known && op == IR_REDUCE_SUM)
       p[d].value *= (double)x->t.dim[axis];
-    any |= p[d].src || p[d].known || p[d].pos;
+    any |= p[d].src || p[d].known || p[d].pos || p[d].masked;
   }
   if (any)
     r->pads = copy_pads(f, p, t.rank);
@@ -197,7 +197,7 @@ struct dsl_val *dsl_dot(struct fe_file *f, struct dsl_val *a, struct dsl_val *b,
     struct dsl_pad c = dsl_pad_of(acc, d);
     p[d].known = p[d].src && p[d].known && p[d].value == 0 && c.known;
     p[d].value = c.value;
-    p[d].pos = false;
+    p[d].pos = p[d].masked = false;
     if (!p[d].src)
       p[d].src = c.src;
     any |= p[d].src != 0;

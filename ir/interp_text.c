@@ -110,7 +110,8 @@ static void put_axis(const struct interp *in, struct ir_val v, const struct ir_t
   sb_putc(out, ']');
 }
 
-/* "(0, 1): message 3 [1, 2]"; the program first, as lines of a shuffled grid come in any order. */
+/* "(0, 1): message 3 [1, 2]"; the program first, as lines of a shuffled grid come in any order. `{}` in
+ * the message stands for the next operand, the others follow it. */
 void interp_print(struct interp *in, struct ir_op o) {
   if (!in->opt.print)
     return;
@@ -120,9 +121,20 @@ void interp_print(struct interp *in, struct ir_op o) {
   put_program(in, &out);
   sb_putc(&out, ':');
   const struct ir_attr *a = ir_get_attr(in->m, o, IR_ATTR_message);
+  uint32_t k = 0;
   if (a)
-    sb_printf(&out, " %s", ir_sym(in->m, a->s));
-  for (uint32_t k = 0; k < op->n_in; k++) {
+    sb_putc(&out, ' ');
+  for (const char *s = a ? ir_sym(in->m, a->s) : ""; *s; s++) {
+    if (s[0] == '{' && s[1] == '}' && k < op->n_in) {
+      put_axis(in, op->in[k], &ir_value_at(in->m, op->in[k])->type, 0, 0, val_elems(in, op->in[k]),
+               &out);
+      k++;
+      s++;
+    } else {
+      sb_putc(&out, *s);
+    }
+  }
+  for (; k < op->n_in; k++) {
     const struct ir_type *t = &ir_value_at(in->m, op->in[k])->type;
     sb_putc(&out, k ? '\t' : ' ');
     put_axis(in, op->in[k], t, 0, 0, val_elems(in, op->in[k]), &out);

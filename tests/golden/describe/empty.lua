@@ -1,0 +1,5 @@
+-- no kernel at all
+return {}
+--[====[ expect
+empty.lua: error: a kernel file returns kernel { ... } or a table name -> kernel; this one returns an empty table [K0401]
+]====]
