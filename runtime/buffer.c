@@ -59,8 +59,10 @@ void rt_buffer_free(struct rt_buffer *b) {
   if (!b)
     return;
   struct rt_ctx *ctx = b->dev->ctx;
-  if (b->base && !b->dev->dead && ctx->cuda.cuCtxSetCurrent(b->dev->context) == CUDA_SUCCESS)
-    ctx->cuda.cuMemFree(b->base);
+  if (b->base && !b->dev->dead) {
+    ctx->cuda.cuCtxSetCurrent(b->dev->context);
+    ctx->cuda.cuMemFree(b->base); /* tried whatever the above gave */
+  }
   mem_drop(&ctx->mem, b->name, b->name_size);
   mem_drop(&ctx->mem, b, sizeof *b);
 }

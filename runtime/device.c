@@ -144,7 +144,8 @@ void rt_device_close(struct rt_device *dev) {
     return;
   const struct cuda_api *cuda = &dev->ctx->cuda;
   /* A dead context takes everything with it when it is released; touching it again only fails. */
-  if (!dev->dead && cuda->cuCtxSetCurrent(dev->context) == CUDA_SUCCESS) {
+  if (!dev->dead) {
+    cuda->cuCtxSetCurrent(dev->context);
     rt_timing_close(dev);
     rt_blas_close(dev);
     if (dev->stream)
@@ -235,7 +236,9 @@ enum rt_status rt_module_load(struct rt_device *dev, const void *cubin, size_t s
 void rt_module_free(struct rt_module *m) {
   if (!m)
     return;
-  if (!m->dev->dead && m->dev->ctx->cuda.cuCtxSetCurrent(m->dev->context) == CUDA_SUCCESS)
+  if (!m->dev->dead) {
+    m->dev->ctx->cuda.cuCtxSetCurrent(m->dev->context);
     m->dev->ctx->cuda.cuModuleUnload(m->handle);
+  }
   mem_drop(&m->dev->ctx->mem, m, sizeof *m);
 }

@@ -244,8 +244,9 @@ static enum rt_status evaluate_kernel(struct rt_prepared *p, const struct recipe
     *dims[i] = (unsigned)v;
     s->is_empty |= v == 0;
   }
+  /* Parameters of a launch that does not happen need have no value. */
   enum rt_status status = RT_OK;
-  for (uint32_t k = 0; k < rs->params.n && status == RT_OK; k++)
+  for (uint32_t k = 0; k < rs->params.n && status == RT_OK && !s->is_empty; k++)
     status = evaluate_param(p, rs, k, &s->cells[k]);
   return status;
 }

@@ -196,7 +196,7 @@ struct rt_buffer;
 enum rt_status rt_buffer_new(struct rt_device *dev, const char *name, size_t bytes,
                              struct rt_buffer **out);
 void rt_buffer_free(struct rt_buffer *b);
-/* Device address of the first byte, 4096-aligned; valid also for 0 bytes. */
+/* Device address of the first byte, aligned to 256 bytes at least; valid also for 0 bytes. */
 void *rt_buffer_data(const struct rt_buffer *b);
 size_t rt_buffer_bytes(const struct rt_buffer *b);
 /* Copies; synchronous. Offsets and sizes are checked. */
