@@ -128,6 +128,8 @@ void dsl_register(lua_State *L, struct fe_file *f, const luaL_Reg *list);
 struct fe_type dsl_type_id(struct fe_file *f, struct ir_type t);
 struct ir_type dsl_type(const struct fe_file *f, struct fe_type id);
 const char *dsl_describe_type(struct fe_file *f, struct ir_type t); /* "f32(4)"; trace arena */
+/* fe_describe, with names for dtypes and host arrays. */
+const char *dsl_describe(struct fe_file *f, int idx);
 const char *dsl_describe_opnd(struct fe_file *f, const struct dsl_opnd *o);
 const char *dsl_shape_text(struct fe_file *f, struct ir_type t); /* "(4,1)" */
 /* A fresh value for an op's result, in the present region. */

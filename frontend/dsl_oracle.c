@@ -108,6 +108,8 @@ static void take(lua_State *L, const struct call *c, const char *who, uint32_t i
   for (uint32_t d = 0; d < arg->rank; d++)
     count *= dim[d];
   const struct dsl_array *a = dsl_to_array(L, idx);
+  if (fe_is_unknown(fe_to_dev(L, idx))) /* reported before */
+    return;
   struct strbuf want = {.arena = fe_arena(f->fe)};
   for (uint32_t d = 0; d < arg->rank; d++)
     sb_printf(&want, "%s%" PRId64, d ? "," : "(", dim[d]);

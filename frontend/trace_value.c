@@ -145,6 +145,16 @@ static bool refuse_outside(struct fe_file *f, const char *what) {
   return false;
 }
 
+const char *dsl_describe(struct fe_file *f, int idx) {
+  lua_State *L = fe_lua(f->fe);
+  if (lua_type(L, idx) != LUA_TUSERDATA)
+    return fe_describe(f->fe, idx);
+  /* dtypes, arrays, kernels: their own text. */
+  const char *text = arena_strdup(fe_arena(f->fe), luaL_tolstring(L, idx, NULL));
+  lua_pop(L, 1);
+  return text;
+}
+
 bool dsl_opnd_at(struct fe_file *f, int idx, const char *what, struct dsl_opnd *out) {
   lua_State *L = fe_lua(f->fe);
   *out = (struct dsl_opnd){0};
@@ -170,7 +180,7 @@ bool dsl_opnd_at(struct fe_file *f, int idx, const char *what, struct dsl_opnd *
     return out->dev != NULL;
   default:
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes tiles, scalars and numbers, got %s", what,
-                  fe_describe(f->fe, idx));
+                  dsl_describe(f, idx));
     return false;
   }
 }
@@ -182,7 +192,7 @@ struct dsl_val *dsl_val_at(struct fe_file *f, int idx, const char *what) {
     return NULL;
   if (!h || h->kind != FE_DEV_VALUE) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes tiles and scalars, got %s%s", what,
-                  fe_describe(f->fe, idx),
+                  dsl_describe(f, idx),
                   h && h->kind == FE_DEV_OBJECT  ? "; read a tile of it: t:tile(offsets, sizes)"
                   : h && h->kind == FE_DEV_RANGE ? "; a range only goes into `for k in ...`"
                                                  : "");
