@@ -40,12 +40,17 @@ static bool is_matrix(const struct ir_module *m, struct cg_operand_source s) {
   return true;
 }
 
-static const char *load_path(const struct ir_module *m, struct ir_op load) {
-  const struct ir_attr *pad = ir_get_attr(m, load, IR_ATTR_pad);
-  enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, load)->out[0]).dtype;
+/* cp.async needs 4 aligned bytes along a dim of the matrix, fills with zeros, and cannot leave out the
+ * first bytes of a chunk. */
+static const char *load_path(const struct ir_module *m, struct cg_operand_source s) {
+  const struct ir_attr *pad = ir_get_attr(m, s.load, IR_ATTR_pad);
+  enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, s.load)->out[0]).dtype;
   bool zero = !pad || (dtype_is_float(t) ? pad->f == 0 : pad->i == 0);
-  int64_t bytes = ir_attr_int(m, load, IR_ATTR_align, 1) * dtype_bytes(t, 1);
-  return zero && bytes >= 4 ? "cp_async" : "staged";
+  int64_t bytes = ir_attr_int(m, s.load, IR_ATTR_align, 1) * dtype_bytes(t, 1);
+  int64_t vdim = ir_attr_int(m, s.load, IR_ATTR_vdim, 0);
+  bool along = vdim == s.dim[0] || vdim == s.dim[1];
+  bool crosses_low = ir_get_attr(m, s.load, IR_ATTR_masks)->ints[vdim] & 2;
+  return zero && bytes >= 4 && along && !crosses_low ? "cp_async" : "staged";
 }
 
 /* A copy of the chain from the load to v (included) before the load's and the others' places. */
@@ -94,7 +99,7 @@ static void choose_operand(struct ir_module *m, struct ir_pass_ctx *ctx, struct 
     s = cg_trace_operand(m, copy);
   }
   cg_set_word(m, dot, key, "smem");
-  cg_set_word(m, s.load, IR_ATTR_path, load_path(m, s.load));
+  cg_set_word(m, s.load, IR_ATTR_path, load_path(m, s));
 }
 
 bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {

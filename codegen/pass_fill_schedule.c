@@ -2,8 +2,8 @@
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
  * config; every dot has `warps`. Rules, where nothing is given:
- *   warps     one per 64x64 of the largest dot's tile, at least 4 where there are blocks for them,
- *             more while a thread would hold over 128 accumulators; as square as that goes
+ *   warps     one per 64x64 of the largest dot's tile (multiply-adds: 32x64), at least 4 where
+ *             there are blocks for them; as square as that goes
  *   threads   with dots: their warps. Else two 16-byte accesses a thread for the largest tile,
  *             at most 256 threads unless a thread would hold over 64 elements
  *   blocks    2 an SM for at most 4 warps of dots, else 1
@@ -13,8 +13,10 @@
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
 
-#define WARP_TILE        (64 * 64) /* 64x64 per warp: shared-memory reads stay below the matrix rate */
-#define ACC_PER_THREAD   128
+/* Accumulators a thread: with 64x64 per warp, shared-memory reads stay below the matrix rate;
+ * multiply-adds need registers for their operands. */
+#define ACC_MMA          128
+#define ACC_FMA          64
 #define SMEM_SLACK       2048 /* for reductions and small converts */
 #define ELEMS_PER_THREAD 64
 
@@ -89,9 +91,9 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   struct ir_type c = ir_type_of(m, ir_op_at(m, s->main_dot)->in[2]);
   int64_t area = c.dim[0] * c.dim[1];
   int64_t blocks = round_up(c.dim[0], 16) / 16 * (round_up(c.dim[1], 8) / 8);
-  int64_t warps = 1;
-  while (warps < 16 && (area > warps * WARP_TILE || area > warps * 32 * ACC_PER_THREAD ||
-                        (warps < 4 && blocks >= 8 * warps)))
+  bool mma = str_eq(cg_attr_word(m, s->main_dot, IR_ATTR_inst), "mma_m16n8k16");
+  int64_t warps = 1, most = mma ? ACC_MMA : ACC_FMA;
+  while (warps < 16 && (area > warps * 32 * most || (warps < 4 && blocks >= 8 * warps)))
     warps *= 2;
   int64_t fixed = wm > 0 ? wm : wn > 0 ? wn : 1;
   return (uint32_t)round_up(warps, fixed);

@@ -175,7 +175,7 @@ void ir_rule_fput(struct ir_check *c) {
   uint32_t n = c->n->n_in - 1u, per_reg = dtype_bits(t) < 32 ? 32 / dtype_bits(t) : 1;
   check_index(c, 0, frag, n);
   check_values(c, 1, t);
-  if (t != DT_BOOL && n % per_reg && n < frag_elems(c, frag))
+  if (t != DT_BOOL && frag_elems(c, frag) % per_reg == 0 && n % per_reg)
     ir_rule_fail(c, "writes %u elements of %s: not whole 32-bit registers", n, dtype_name(t));
 }
 

@@ -1,0 +1,293 @@
+/* Lowering from scheduled tile IR to machine IR: the context that the lower_*.c files share. Each op
+ * kind is lowered in one file; pass_lower_machine.c walks the ops and calls them.
+ *
+ * A tile value is a fragment, or is computed again wherever it is read (inline), or lies in shared
+ * memory as loaded (dot operands). The lowering pulls: what writes (stores, reductions, fragments
+ * with several readers, operands for dots) opens an `each` loop over registers and asks for the
+ * value of one register, which asks for its operands' and so on: chains of elementwise ops become
+ * one loop with no fragments between them. */
+#ifndef KILN_CODEGEN_LOWER_H
+#define KILN_CODEGEN_LOWER_H
+
+#include "codegen/layouts.h"
+#include "codegen/pass.h"
+
+/* A matrix in shared memory: `outer` rows of `pitch` bytes; byte of (o, b), b bytes into its row, is
+ * o * pitch + ((b / 16) ^ ((o >> shift) & mask)) * 16 + b % 16. */
+struct cg_smem {
+  uint32_t buf, pipe; /* resources */
+  enum dtype dtype;
+  int64_t outer, inner; /* elements, padding included */
+  int64_t pitch;        /* bytes */
+  uint32_t shift, mask; /* mask 0: no swizzle */
+  int64_t slot_bytes;
+  int outer_dim, inner_dim;       /* dims of the loaded tile; -1: a unit dim */
+  int64_t fill_outer, fill_inner; /* what a copy writes: the tile, and zeros up to k's padding */
+};
+
+enum cg_lval_kind {
+  CG_LV_NONE,
+  CG_LV_SCALAR, /* `scalar` */
+  CG_LV_FRAG,   /* fragment `frag` in the value's layout */
+  CG_LV_INLINE, /* computed where it is read */
+  CG_LV_SMEM,   /* `smem`, in slot offset `slot` */
+};
+
+/* What became of a value of the scheduled module. */
+struct cg_lval {
+  enum cg_lval_kind kind;
+  struct ir_val scalar; /* SCALAR; SMEM: byte offset of the current slot */
+  uint32_t frag;
+  struct cg_smem *smem;
+  /* The element computed last, for readers within one register's evaluation. */
+  uint32_t memo_epoch, memo_reg;
+  struct ir_val memo;
+};
+
+struct lower {
+  struct ir_module *m;
+  struct ir_pass_ctx *ctx;
+  struct arena *a; /* scratch */
+  const struct cg_target *target;
+  struct ir_builder b;   /* where ops go */
+  struct ir_builder top; /* end of the prologue: thread coordinates, pointers */
+  struct cg_uses uses;
+  struct cg_lval *val; /* per value of the scheduled module */
+  uint32_t n_val;
+  uint32_t threads, warps;
+  struct ir_val lane, warp;
+  struct ir_val *arg_ptr; /* per module argument; 0 where absent or a scalar */
+  struct map exprs;       /* launch expression -> parameter */
+  struct map coords;      /* (layout, dim) -> this thread's base coordinate */
+  struct map consts;      /* (dtype, value) -> constant in the prologue */
+  uint32_t epoch;
+  uint32_t n_names;
+  bool ok;
+};
+
+/* ---- lower_core.c: scalars ---- */
+
+struct ir_val cg_s32(struct lower *l, int64_t c);
+struct ir_val cg_index(struct lower *l, int64_t c);
+struct ir_val cg_bool(struct lower *l, bool c);
+bool cg_is_const(const struct lower *l, struct ir_val v, int64_t *c);
+/* Folds constants and neutral operands; both operands of one integer dtype (AND, OR: bool too). */
+struct ir_val cg_op2(struct lower *l, enum ir_opcode o, struct ir_val a, struct ir_val b);
+struct ir_val cg_add(struct lower *l, struct ir_val a, struct ir_val b);
+struct ir_val cg_mul(struct lower *l, struct ir_val a, struct ir_val b);
+struct ir_val cg_addi(struct lower *l, struct ir_val a, int64_t c);
+struct ir_val cg_muli(struct lower *l, struct ir_val a, int64_t c);
+struct ir_val cg_cmp(struct lower *l, enum ir_opcode o, struct ir_val a, struct ir_val b);
+struct ir_val cg_select(struct lower *l, struct ir_val c, struct ir_val x, struct ir_val y);
+struct ir_val cg_cast(struct lower *l, struct ir_val v, enum dtype t);
+/* Digits of x: pairs (extent, step); folds what is constant or trivial. */
+struct ir_val cg_digits(struct lower *l, struct ir_val x, uint32_t n, const int64_t *map);
+
+/* Launch expression as an index scalar: a constant where facts tell it, else a parameter. */
+struct ir_val cg_launch_index(struct lower *l, struct expr e);
+/* The same as s32: the launch checks that it fits. */
+struct ir_val cg_launch_s32(struct lower *l, struct expr e);
+
+/* Code that every thread needs once, whatever asks for it: between these two calls ops go to the
+ * prologue. */
+struct ir_builder cg_enter_top(struct lower *l);
+void cg_leave_top(struct lower *l, struct ir_builder saved);
+
+/* An unrolled loop over n registers; returns the index. n == 1 makes no loop. */
+struct ir_val cg_each(struct lower *l, uint32_t n, struct ir_builder *saved);
+struct ir_val cg_each_rolled(struct lower *l, uint32_t n, struct ir_builder *saved);
+void cg_end_each(struct lower *l, struct ir_builder saved);
+
+/* ---- lower_core.c: layouts ---- */
+
+const struct layout *cg_layout_at(const struct lower *l, uint32_t layout);
+/* (extent, step) pairs of a hardware index along a dim, into map (room for 2 * modes). */
+uint32_t cg_mode_map(const struct layout *x, enum layout_hw hw, uint32_t dim, int64_t *map);
+/* This thread's coordinate along dim of register 0, s32; computed in the prologue. */
+struct ir_val cg_thread_coord(struct lower *l, uint32_t layout, uint32_t dim);
+/* What register r adds to it. */
+struct ir_val cg_reg_coord(struct lower *l, uint32_t layout, uint32_t dim, struct ir_val r);
+struct ir_val cg_coord(struct lower *l, uint32_t layout, uint32_t dim, struct ir_val r);
+/* Is this thread the one of its copies that writes? true where nothing is replicated. */
+struct ir_val cg_is_writer(struct lower *l, uint32_t layout);
+/* Registers in a row along dim that start aligned to their number in every thread, at most `most`,
+ * a power of two. */
+uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most);
+
+/* ---- lower_core.c: fragments and resources ---- */
+
+uint32_t cg_new_frag(struct lower *l, const char *name, struct ir_type t, uint32_t layout);
+uint32_t cg_frag_elems(const struct lower *l, uint32_t frag);
+struct ir_val cg_fget(struct lower *l, uint32_t frag, struct ir_val at);
+void cg_fput(struct lower *l, uint32_t frag, struct ir_val at, uint32_t n, const struct ir_val *v);
+void cg_ffill(struct lower *l, uint32_t frag, struct ir_val v);
+struct ir_val cg_zero_of(struct lower *l, enum dtype t);
+uint32_t cg_new_buf(struct lower *l, const char *name, struct ir_type t, int64_t bytes,
+                    int64_t align);
+/* Elements that one fput writes: whole registers. */
+uint32_t cg_put_width(const struct lower *l, uint32_t frag);
+
+/* ---- lower_eval.c: tiles by element ---- */
+
+/* Starts the evaluation of another register: forgets what was computed for the last one. */
+void cg_next_reg(struct lower *l);
+/* Element r of tile v; `layout` is the layout r counts in (v's own, unless v is free). */
+struct ir_val cg_eval(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout);
+/* Elements r .. r + n - 1, for a writer that rounds to v's dtype: a last cast is left to it. */
+void cg_eval_run(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout, uint32_t n,
+                 struct ir_val *out);
+/* The layout v is read in by an op that takes it as it is. */
+uint32_t cg_layout_of(const struct lower *l, struct ir_val v);
+/* Writes all of v into a fragment of its layout. */
+void cg_fill_frag(struct lower *l, uint32_t frag, struct ir_val v, uint32_t layout);
+/* v as a fragment of its own, new unless it is one. */
+uint32_t cg_materialize(struct lower *l, struct ir_val v, const char *name);
+/* Scalars of the scheduled module. */
+struct ir_val cg_scalar(struct lower *l, struct ir_val v);
+void cg_set_scalar(struct lower *l, struct ir_val v, struct ir_val x);
+
+/* Lowers one elementwise scalar op over lowered operands. */
+struct ir_val cg_scalar_op(struct lower *l, struct ir_op o, const struct ir_val *in);
+/* Decides for an elementwise, broadcast, reshape or transpose op: inline or a fragment now. */
+void cg_lower_lazy(struct lower *l, struct ir_op o);
+
+/* ---- lower_memory.c ---- */
+
+/* One load or store: its place in the view. */
+struct cg_access {
+  struct ir_op op;
+  uint32_t arg, rank;
+  struct ir_type tile;
+  int64_t masks[IR_MAX_RANK];
+  uint32_t vdim, vec, align;
+  struct ir_val offset[IR_MAX_RANK];                 /* index scalars */
+  struct ir_val stride[IR_MAX_RANK];                 /* index scalars */
+  struct ir_val low[IR_MAX_RANK], high[IR_MAX_RANK]; /* s32: coordinates of the tile in the view */
+  struct ir_val base;                                /* pointer to the tile's element 0 */
+};
+/* Reads the op, but for the offsets. */
+struct cg_access cg_access_shape(struct lower *l, struct ir_op o);
+/* Reads the op; offsets are its lowered operands. */
+struct cg_access cg_open_access(struct lower *l, struct ir_op o);
+/* Computes base, low and high from the offsets, here. */
+void cg_bind_access(struct lower *l, struct cg_access *x);
+/* A layout over some dims of the tile: its dim j is the tile's dims[j]. */
+struct cg_place {
+  uint32_t layout, rank;
+  int dims[IR_MAX_RANK]; /* -1: a unit dim */
+  struct ir_val ptr;     /* this thread's element at register 0 */
+};
+struct cg_place cg_open_place(struct lower *l, const struct cg_access *x, uint32_t layout,
+                              uint32_t rank, const int *dims);
+struct ir_val cg_place_ptr(struct lower *l, const struct cg_access *x, const struct cg_place *p,
+                           struct ir_val r);
+/* Is element r inside the tile and the view? */
+struct ir_val cg_place_mask(struct lower *l, const struct cg_access *x, const struct cg_place *p,
+                            struct ir_val r);
+/* `n` elements from ptr on, `other` where mask is false. */
+void cg_gload(struct lower *l, struct ir_val ptr, struct ir_val mask, struct ir_val other,
+              uint32_t n, struct ir_val *out);
+struct ir_val cg_pad_value(struct lower *l, struct ir_op load);
+void cg_lower_load(struct lower *l, struct ir_op o);
+void cg_lower_store(struct lower *l, struct ir_op o);
+
+/* ---- lower_smem.c ---- */
+
+/* A buffer for a matrix of outer x inner elements, padding included, times slots. */
+struct cg_smem *cg_new_smem(struct lower *l, const char *name, enum dtype t, int64_t outer,
+                            int64_t inner, uint32_t slots, uint32_t pipe);
+/* Byte offset of element (outer, inner) in slot 0; outer and inner are s32. */
+struct ir_val cg_smem_addr(struct lower *l, const struct cg_smem *s, struct ir_val outer,
+                           struct ir_val inner);
+void cg_sstore(struct lower *l, const struct cg_smem *s, struct ir_val at, struct ir_val mask,
+               uint32_t n, const struct ir_val *v);
+void cg_sload(struct lower *l, const struct cg_smem *s, struct ir_val at, uint32_t n,
+              struct ir_val *out);
+uint32_t cg_new_pipe(struct lower *l, uint32_t slots);
+void cg_commit(struct lower *l, uint32_t pipe);
+void cg_wait(struct lower *l, uint32_t pipe, uint32_t pending);
+/* Buffer for a load that feeds dots. */
+struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t slots, uint32_t pipe);
+/* Copies the tile of a bound access into the slot that starts at byte `slot`. */
+void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_smem *s,
+                  struct ir_val slot);
+/* Writes tile v, in registers, into a new matrix for a dot: its dim 0 is outer, dim 1 inner; both
+ * are at least the tile's, and what lies beyond along k_dim is zero. */
+struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *name, int64_t outer,
+                                 int64_t inner, int k_dim);
+/* A load outside pipelined loops that feeds dots: buffer, copy, wait. */
+void cg_lower_smem_load(struct lower *l, struct ir_op o);
+/* The same value in another layout (convert), or in another shape (reshape), through shared memory */
+void cg_lower_convert(struct lower *l, struct ir_op o);
+
+/* ---- lower_reduce.c ---- */
+void cg_lower_reduce(struct lower *l, struct ir_op o);
+
+/* ---- lower_dot.c, lower_dot_mma.c, lower_dot_fma.c ---- */
+
+/* A dot ready to be issued: accumulator fragment, operands in shared memory. */
+struct cg_dot {
+  struct ir_op op;
+  int64_t m, n, k;
+  struct cg_warps w;
+  uint32_t acc; /* fragment */
+  uint32_t acc_layout;
+  const struct cg_smem *x[2];
+  struct ir_val slot[2]; /* byte offset of the slot of each */
+  bool k_inner[2];       /* is the operand's contiguous dim k? */
+  uint32_t frag[2];      /* operand fragments, made by *_open */
+  struct ir_val thread_offset[2];
+};
+void cg_lower_dot(struct lower *l, struct ir_op o);
+/* Operands: written to shared memory where they are computed. */
+void cg_open_dot(struct lower *l, struct ir_op o, struct cg_dot *d);
+/* Operands as loaded: the slots they are in now. */
+void cg_move_dot(struct lower *l, struct cg_dot *d);
+/* The accumulator's fragment, which is the result's. */
+void cg_take_acc(struct lower *l, struct cg_dot *d);
+void cg_dot_mma(struct lower *l, struct cg_dot *d);
+void cg_dot_fma(struct lower *l, struct cg_dot *d);
+/* The parts of an mma dot, for loops that load ahead. */
+uint32_t cg_mma_steps(const struct cg_dot *d);
+void cg_mma_open(struct lower *l, struct cg_dot *d);
+void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step);
+void cg_mma_issue(struct lower *l, const struct cg_dot *d, struct ir_val step);
+/* k rounded up to what the instruction takes, outer extents to what its fragments cover. */
+int64_t cg_dot_k_pad(const char *inst, enum dtype t, int64_t k);
+
+/* ---- lower_control.c, lower_loop.c ---- */
+void cg_lower_block(struct lower *l, struct ir_block b); /* without its terminator */
+void cg_lower_op(struct lower *l, struct ir_op o);
+void cg_lower_for(struct lower *l, struct ir_op o);
+void cg_lower_if(struct lower *l, struct ir_op o);
+void cg_lower_while(struct lower *l, struct ir_op o);
+
+/* Values of the scheduled module that a loop carries: fragments for tiles, scalars. */
+struct cg_carried {
+  uint32_t n, n_scalars;
+  const struct ir_val *inits, *args, *results, *yields; /* n each */
+  uint32_t *frag;                                       /* per value, 0 for scalars */
+  struct ir_val *scalars;                               /* n_scalars: lowered initial values */
+};
+struct cg_carried cg_carried_of_for(struct lower *l, struct ir_op o);
+/* Fragments and lowered initial values. */
+void cg_open_carried(struct lower *l, struct ir_op user, struct cg_carried *c);
+/* Says that `values` (n) are the fragments and, in order, the scalars given. */
+void cg_bind(struct lower *l, const struct cg_carried *c, const struct ir_val *values,
+             const struct ir_val *scalars);
+/* Stores what a block yields into fragments; lowered scalars go to `out`. Returns their number. */
+uint32_t cg_put_yields(struct lower *l, uint32_t n, const struct ir_val *yields,
+                       const uint32_t *frag, struct ir_val *out);
+struct ir_builder cg_enter_block(struct lower *l, struct ir_block b);
+void cg_leave_block(struct lower *l, struct ir_builder saved, enum ir_opcode end, uint32_t n,
+                    const struct ir_val *v);
+/* A machine loop; its index and carried scalars. */
+struct ir_op cg_open_for(struct lower *l, const struct ir_val bounds[3], uint32_t n,
+                         const struct ir_val *inits, struct ir_val *index, struct ir_val *args);
+/* false: the loop has no pipe. */
+bool cg_lower_pipelined_for(struct lower *l, struct ir_op o);
+
+/* ---- lower_recipe.c ---- */
+void cg_fill_recipe(struct lower *l, struct expr blocks);
+
+#endif

@@ -1,0 +1,192 @@
+/* Tiles by element: what a register of a tile holds, computed where it is read. See lower.h. */
+#include "base/check.h"
+#include "codegen/lower.h"
+
+void cg_next_reg(struct lower *l) {
+  l->epoch++;
+}
+
+uint32_t cg_layout_of(const struct lower *l, struct ir_val v) {
+  return ir_value_at(l->m, v)->layout;
+}
+
+struct ir_val cg_scalar(struct lower *l, struct ir_val v) {
+  KILN_ASSERT(v.id < l->n_val && l->val[v.id].kind == CG_LV_SCALAR);
+  return l->val[v.id].scalar;
+}
+
+void cg_set_scalar(struct lower *l, struct ir_val v, struct ir_val x) {
+  l->val[v.id].kind = CG_LV_SCALAR;
+  l->val[v.id].scalar = x;
+}
+
+struct ir_val cg_scalar_op(struct lower *l, struct ir_op o, const struct ir_val *in) {
+  const struct ir_opnode *n = ir_op_at(l->m, o);
+  enum dtype t = (enum dtype)ir_type_of(l->m, n->out[0]).dtype;
+  enum ir_opcode c = n->opcode;
+  if (c == IR_CAST)
+    return cg_cast(l, in[0], t);
+  bool folds = (c == IR_ADD || c == IR_SUB || c == IR_MUL || c == IR_MIN || c == IR_MAX ||
+                c == IR_AND || c == IR_OR || c == IR_XOR) &&
+               (t == DT_INDEX || t == DT_S32 || t == DT_BOOL);
+  if (folds)
+    return cg_op2(l, c, in[0], in[1]);
+  return ir_build1(&l->b, c, ir_scalar(t), n->n_in, in);
+}
+
+/* Registers of a layout to those of its slice in which the dims grown by a broadcast are 1. */
+static struct ir_val slice_reg(struct lower *l, const struct layout *big, uint32_t grown,
+                               struct ir_val r) {
+  int64_t map[128], next = 1;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < big->modes.n && big->modes.at[i].hw == LAYOUT_REG; i++) {
+    const struct layout_mode *m = &big->modes.at[i];
+    bool kept = false;
+    for (uint32_t d = 0; d < big->rank; d++)
+      kept = kept || (!(grown >> d & 1) && m->step[d]);
+    map[n++] = m->extent;
+    map[n++] = kept ? next : 0;
+    if (kept)
+      next *= m->extent;
+  }
+  return cg_digits(l, r, n, map);
+}
+
+static struct ir_val eval_broadcast(struct lower *l, struct ir_op o, struct ir_val r,
+                                    uint32_t layout) {
+  struct ir_val in = ir_op_at(l->m, o)->in[0];
+  struct ir_type a = ir_type_of(l->m, in), b = ir_type_of(l->m, ir_op_at(l->m, o)->out[0]);
+  uint32_t grown = 0;
+  for (uint32_t d = 0; d < b.rank; d++)
+    grown |= (uint32_t)(a.dim[d] != b.dim[d]) << d;
+  const struct layout *big = cg_layout_at(l, layout);
+  uint32_t small = cg_layout_of(l, in);
+  if (cg_is_free(l->m, in))
+    small = ir_add_layout(l->m, cg_layout_slice(l->a, big, grown));
+  return cg_eval(l, in, slice_reg(l, big, grown, r), small);
+}
+
+static struct ir_val eval_op(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout) {
+  struct ir_module *m = l->m;
+  struct ir_op o = ir_value_at(m, v)->def;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (n->opcode == IR_SPLAT)
+    return cg_scalar(l, n->in[0]);
+  if (n->opcode == IR_IOTA) {
+    uint32_t axis = (uint32_t)ir_attr_int(m, o, IR_ATTR_axis, 0);
+    return cg_cast(l, cg_coord(l, layout, axis, r), DT_INDEX);
+  }
+  if (n->opcode == IR_BROADCAST)
+    return eval_broadcast(l, o, r, layout);
+  if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE)
+    return cg_eval(l, n->in[0], r, cg_layout_of(l, n->in[0]));
+  KILN_ASSERT(cg_is_elementwise(n->opcode));
+  struct ir_val in[3] = {{0}};
+  uint32_t n_in = n->n_in;
+  for (uint32_t i = 0; i < n_in; i++)
+    in[i] = cg_eval(l, ir_op_at(m, o)->in[i], r, layout);
+  return cg_scalar_op(l, o, in);
+}
+
+struct ir_val cg_eval(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout) {
+  KILN_ASSERT(v.id < l->n_val);
+  struct cg_lval *x = &l->val[v.id];
+  if (x->kind == CG_LV_SCALAR)
+    return x->scalar;
+  if (x->memo.id && x->memo_epoch == l->epoch && x->memo_reg == r.id)
+    return x->memo;
+  struct ir_val e;
+  if (x->kind == CG_LV_FRAG)
+    e = cg_fget(l, x->frag, r);
+  else
+    e = eval_op(l, v, r, layout);
+  x->memo = e;
+  x->memo_epoch = l->epoch;
+  x->memo_reg = r.id;
+  return e;
+}
+
+/* A cast that whoever writes the value does on the way: to be skipped. */
+static struct ir_val without_rounding(const struct lower *l, struct ir_val v, enum dtype t) {
+  struct ir_op def = ir_value_at(l->m, v)->def;
+  if (l->val[v.id].kind != CG_LV_INLINE || !def.id || ir_op_at(l->m, def)->opcode != IR_CAST ||
+      (t != DT_F16 && t != DT_BF16))
+    return v;
+  struct ir_val from = ir_op_at(l->m, def)->in[0];
+  return ir_type_of(l->m, from).dtype == DT_F32 ? from : v;
+}
+
+void cg_eval_run(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout, uint32_t n,
+                 struct ir_val *out) {
+  struct ir_val from = without_rounding(l, v, (enum dtype)ir_type_of(l->m, v).dtype);
+  for (uint32_t i = 0; i < n; i++) {
+    cg_next_reg(l);
+    out[i] = cg_eval(l, from, cg_addi(l, r, i), layout);
+  }
+}
+
+void cg_fill_frag(struct lower *l, uint32_t frag, struct ir_val v, uint32_t layout) {
+  struct ir_op def = ir_value_at(l->m, v)->def;
+  if (def.id && ir_op_at(l->m, def)->opcode == IR_SPLAT) {
+    cg_ffill(l, frag, cg_scalar(l, ir_op_at(l->m, def)->in[0]));
+    return;
+  }
+  uint32_t n = cg_frag_elems(l, frag), w = cg_put_width(l, frag);
+  struct ir_builder saved;
+  struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w), out[4];
+  cg_eval_run(l, v, r, layout, w, out);
+  cg_fput(l, frag, r, w, out);
+  cg_end_each(l, saved);
+}
+
+uint32_t cg_materialize(struct lower *l, struct ir_val v, const char *name) {
+  struct cg_lval *x = &l->val[v.id];
+  if (x->kind == CG_LV_FRAG)
+    return x->frag;
+  uint32_t layout = cg_layout_of(l, v);
+  uint32_t frag = cg_new_frag(l, name, ir_type_of(l->m, v), layout);
+  cg_fill_frag(l, frag, v, layout);
+  x->kind = CG_LV_FRAG;
+  x->frag = frag;
+  return frag;
+}
+
+/* Costs at most one instruction, and none of memory. */
+static bool is_cheap(const struct lower *l, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(l->m, o);
+  if (n->opcode == IR_BROADCAST || n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE)
+    return true;
+  if (n->opcode != IR_CAST)
+    return false;
+  enum dtype from = (enum dtype)ir_type_of(l->m, n->in[0]).dtype;
+  enum dtype to = (enum dtype)ir_type_of(l->m, n->out[0]).dtype;
+  return (from == DT_BF16 || from == DT_F16) && to == DT_F32;
+}
+
+void cg_lower_lazy(struct lower *l, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(l->m, o);
+  struct ir_val v = n->out[0];
+  if (cg_is_smem_only(l->m, &l->uses, v))
+    return; /* the dot looks through it */
+  l->val[v.id].kind = CG_LV_INLINE;
+  if (cg_is_free(l->m, v) || l->uses.count[v.id] == 0)
+    return;
+  bool inline_it = false;
+  if (l->uses.count[v.id] == 1) {
+    /* Not into a cheap op that several readers may compute again. */
+    struct ir_op user = l->uses.list.at[l->uses.first[v.id]].op;
+    inline_it =
+        ir_op_at(l->m, user)->block.id == n->block.id && (is_cheap(l, o) || !is_cheap(l, user));
+  }
+  /* What a cheap op reads must not change before its readers come: a value of this block has one
+   * reader that could write in place, the dot that takes it as accumulator, and that copies if
+   * there are others. Readers in a loop would compute it again in each iteration. */
+  if (!inline_it && is_cheap(l, o)) {
+    inline_it = true;
+    for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next)
+      inline_it = inline_it &&
+                  ir_op_at(l->m, l->uses.list.at[i].op)->block.id == ir_op_at(l->m, o)->block.id;
+  }
+  if (!inline_it)
+    cg_materialize(l, v, "t");
+}

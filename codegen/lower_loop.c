@@ -1,0 +1,227 @@
+/* Loops whose loads run ahead of the dots they feed: a ring of slots in shared memory.
+ *
+ * With S slots, iteration i computes on slot i % S while the copies for iterations up to i + S - 1
+ * are on their way. Each thread counts its copies in groups, one per iteration, empty groups too, so
+ * that "at most S - 2 groups open" means "mine for this iteration have landed" in every iteration.
+ *
+ *   prologue    for s < S - 1: copies for iteration s into slot s; commit
+ *   loop        wait(S - 2); barrier        all threads' copies for i have landed, and all threads
+ *               copies for i + S - 1        are done with slot (i - 1) % S, which these overwrite
+ *               commit; compute on slot i % S
+ *
+ * One barrier an iteration is enough: a slot's readers of iteration i - 1 are before the barrier of
+ * iteration i, its writers after. In a loop that does nothing but one dot, the fragments of an
+ * iteration's first step are loaded before the last step of the iteration before multiplies; the
+ * wait and the barrier then stand before that last step, and the order of slots is the same. */
+#include "base/check.h"
+#include "codegen/lower.h"
+#include "codegen/schedule.h"
+
+struct ring {
+  struct ir_op loop;
+  struct ir_block body; /* scheduled */
+  uint32_t slots, pipe;
+  struct ir_val lo, hi, step, index; /* index: the scheduled loop's */
+  VEC(struct ir_op) loads;
+  VEC(struct cg_smem *) smem;
+};
+
+/* Value v of the loop's body with the loop index replaced by `at`. */
+static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_val v,
+                             struct ir_val at) {
+  struct ir_module *m = l->m;
+  if (v.id == x->index.id)
+    return at;
+  struct ir_op def = ir_value_at(m, v)->def;
+  if (!def.id || ir_op_at(m, def)->block.id != x->body.id)
+    return cg_scalar(l, v);
+  struct ir_val in[3] = {{0}};
+  uint32_t n = ir_op_at(m, def)->n_in;
+  if (ir_op_at(m, def)->opcode == IR_CONST)
+    return cg_index(l, ir_attr_int(m, def, IR_ATTR_value, 0));
+  for (uint32_t i = 0; i < n; i++)
+    in[i] = shifted(l, x, ir_op_at(m, def)->in[i], at);
+  return cg_scalar_op(l, def, in);
+}
+
+/* Copies what iteration `at` needs into slot `slot`, if there is such an iteration; commits. */
+static void issue(struct lower *l, const struct ring *x, struct ir_val at, struct ir_val slot) {
+  struct ir_module *m = l->m;
+  struct ir_val cond = cg_cmp(l, IR_LT, at, x->hi);
+  struct ir_op branch = ir_build(&l->b, IR_IF, 1, &cond, 0, NULL);
+  struct ir_builder saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[1]);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+  saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[0]);
+  for (uint32_t i = 0; i < x->loads.n; i++) {
+    struct ir_op o = x->loads.at[i];
+    l->b.loc = ir_op_at(m, o)->loc;
+    struct cg_access a = cg_access_shape(l, o);
+    for (uint32_t d = 0; d < a.rank; d++)
+      a.offset[d] = shifted(l, x, ir_op_at(m, o)->in[1 + d], at);
+    cg_bind_access(l, &a);
+    cg_copy_tile(l, &a, x->smem.at[i], cg_muli(l, slot, x->smem.at[i]->slot_bytes));
+  }
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+  cg_commit(l, x->pipe);
+}
+
+static void bind_slots(struct lower *l, const struct ring *x, struct ir_val slot) {
+  for (uint32_t i = 0; i < x->loads.n; i++) {
+    struct cg_lval *v = &l->val[ir_op_at(l->m, x->loads.at[i])->out[0].id];
+    v->kind = CG_LV_SMEM;
+    v->smem = x->smem.at[i];
+    v->scalar = cg_muli(l, slot, x->smem.at[i]->slot_bytes);
+  }
+}
+
+static struct ir_val next_slot(struct lower *l, const struct ring *x, struct ir_val slot) {
+  struct ir_val next = cg_addi(l, slot, 1);
+  struct ir_val wraps = cg_cmp(l, IR_EQ, next, cg_s32(l, x->slots));
+  return cg_select(l, wraps, cg_s32(l, 0), next);
+}
+
+static bool is_ahead(const struct lower *l, const struct ring *x, struct ir_op o) {
+  for (uint32_t i = 0; i < x->loads.n; i++)
+    if (x->loads.at[i].id == o.id)
+      return true;
+  (void)l;
+  return false;
+}
+
+/* The one dot of a loop that does nothing else, if its first fragments can be loaded ahead: its
+ * steps must alternate between the two halves of a fragment across iterations. */
+static struct ir_op only_dot(struct lower *l, const struct ring *x, const struct cg_carried *c) {
+  struct ir_module *m = l->m;
+  struct ir_op dot = {0};
+  const struct ir_op none = {0};
+  if (cg_knob_get(m, CG_KNOB_PREFETCH) != 1)
+    return none;
+  IR_EACH_OP (m, x->body, o) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    if (n->opcode == IR_DOT && !dot.id) {
+      struct ir_op a = cg_trace_operand(m, n->in[0]).load, b = cg_trace_operand(m, n->in[1]).load;
+      int64_t steps = (ir_type_of(m, n->in[0]).dim[1] + 15) / 16;
+      if (!str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16") || steps % 2 || !a.id ||
+          !b.id || !is_ahead(l, x, a) || !is_ahead(l, x, b))
+        return none;
+      dot = o;
+    } else if (n->opcode != IR_YIELD && !is_ahead(l, x, o)) {
+      bool scalar = n->n_out == 1 && ir_type_of(m, n->out[0]).kind == IR_SCALAR &&
+                    cg_is_elementwise(n->opcode);
+      bool view = (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE) &&
+                  cg_is_smem_only(m, &l->uses, n->out[0]);
+      if (!scalar && !view && n->opcode != IR_CONST)
+        return none;
+    }
+  }
+  /* It must accumulate what the loop carries: then its accumulator is there before the loop is. */
+  if (!dot.id || c->n != 1 || ir_op_at(m, dot)->in[2].id != c->args[0].id ||
+      l->uses.count[c->args[0].id] != 1 || c->yields[0].id != ir_op_at(m, dot)->out[0].id)
+    return none;
+  return dot;
+}
+
+static void lower_body(struct lower *l, const struct ring *x, struct ir_val k, struct ir_val read,
+                       struct ir_val write) {
+  cg_wait(l, x->pipe, x->slots - 2);
+  issue(l, x, cg_add(l, k, cg_muli(l, x->step, x->slots - 1)), write);
+  bind_slots(l, x, read);
+  IR_EACH_OP (l->m, x->body, o) {
+    if (!(ir_info(ir_op_at(l->m, o)->opcode)->traits & IR_TERM) && !is_ahead(l, x, o))
+      cg_lower_op(l, o);
+  }
+}
+
+/* The loop's one dot, its first fragments already there. */
+static void lower_dot_body(struct lower *l, const struct ring *x, struct cg_dot *d, struct ir_val k,
+                           struct ir_val read, struct ir_val write, struct ir_val next) {
+  uint32_t steps = cg_mma_steps(d);
+  struct ir_builder saved;
+  bind_slots(l, x, read);
+  cg_move_dot(l, d);
+  issue(l, x, cg_add(l, k, cg_muli(l, x->step, x->slots - 1)), write);
+  struct ir_val s = cg_each(l, steps - 1, &saved);
+  cg_mma_load(l, d, cg_addi(l, s, 1));
+  cg_mma_issue(l, d, s);
+  cg_end_each(l, saved);
+  cg_wait(l, x->pipe, x->slots - 2);
+  bind_slots(l, x, next);
+  cg_move_dot(l, d);
+  cg_mma_load(l, d, cg_s32(l, 0));
+  cg_mma_issue(l, d, cg_s32(l, steps - 1));
+}
+
+static bool open_ring(struct lower *l, struct ir_op o, struct ring *x) {
+  struct ir_module *m = l->m;
+  const struct ir_opnode n = *ir_op_at(m, o);
+  *x = (struct ring){.loop = o, .body = n.blocks[0]};
+  x->slots = (uint32_t)ir_attr_int(m, o, IR_ATTR_slots, 1);
+  if (x->slots < 2)
+    return false;
+  x->index = ir_block_at(m, x->body)->args.at[0];
+  x->lo = cg_scalar(l, n.in[0]);
+  x->hi = cg_scalar(l, n.in[1]);
+  x->step = cg_scalar(l, n.in[2]);
+  x->pipe = cg_new_pipe(l, x->slots);
+  IR_EACH_OP (m, x->body, load) {
+    if (ir_op_at(m, load)->opcode != IR_LOAD || ir_op_at(m, load)->sched.stage != 0 ||
+        str_eq(cg_attr_word(m, load, IR_ATTR_path), "frag"))
+      continue;
+    struct cg_smem *s = cg_smem_for_load(l, load, x->slots, x->pipe);
+    VEC_PUSH(l->a, &x->loads, load);
+    VEC_PUSH(l->a, &x->smem, s);
+  }
+  return true;
+}
+
+bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
+  struct ir_module *m = l->m;
+  struct ring x;
+  struct cg_dot d;
+  if (!open_ring(l, o, &x))
+    return false;
+  struct cg_carried c = cg_carried_of_for(l, o);
+  cg_open_carried(l, o, &c);
+  /* Inside another loop the ring is filled again: not before everyone has done with it. */
+  if (ir_block_at(m, ir_op_at(m, o)->block)->parent.id)
+    ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
+  for (uint32_t s = 0; s + 1 < x.slots; s++)
+    issue(l, &x, cg_add(l, x.lo, cg_muli(l, x.step, s)), cg_s32(l, s));
+  struct ir_op dot = only_dot(l, &x, &c);
+  if (dot.id) {
+    l->b.loc = ir_op_at(m, dot)->loc;
+    bind_slots(l, &x, cg_s32(l, 0));
+    cg_open_dot(l, dot, &d);
+    d.acc = c.frag[0];
+    cg_mma_open(l, &d);
+    cg_wait(l, x.pipe, x.slots - 2);
+    cg_mma_load(l, &d, cg_s32(l, 0));
+  }
+  l->b.loc = ir_op_at(m, o)->loc;
+  /* Two scalars more than the loop carries: the slots to read and to write. */
+  struct ir_val *inits = ARENA_ARRAY(l->a, struct ir_val, c.n_scalars + 2);
+  struct ir_val *args = ARENA_ARRAY(l->a, struct ir_val, c.n_scalars + 2), k;
+  inits[0] = cg_s32(l, 0);
+  inits[1] = cg_s32(l, x.slots - 1);
+  for (uint32_t i = 0; i < c.n_scalars; i++)
+    inits[2 + i] = c.scalars[i];
+  struct ir_op loop =
+      cg_open_for(l, (struct ir_val[]){x.lo, x.hi, x.step}, c.n_scalars + 2, inits, &k, args);
+  struct ir_builder saved = cg_enter_block(l, ir_op_at(m, loop)->blocks[0]);
+  cg_set_scalar(l, x.index, k);
+  cg_bind(l, &c, c.args, args + 2);
+  struct ir_val *out = ARENA_ARRAY(l->a, struct ir_val, c.n_scalars + 2);
+  out[0] = next_slot(l, &x, args[0]);
+  if (dot.id) {
+    lower_dot_body(l, &x, &d, k, args[0], args[1], out[0]);
+    l->val[ir_op_at(m, dot)->out[0].id].kind = CG_LV_FRAG;
+    l->val[ir_op_at(m, dot)->out[0].id].frag = d.acc;
+  } else {
+    lower_body(l, &x, k, args[0], args[1]);
+  }
+  out[1] = next_slot(l, &x, args[1]);
+  uint32_t n = cg_put_yields(l, c.n, c.yields, c.frag, out + 2);
+  cg_leave_block(l, saved, IR_YIELD, n + 2, out);
+  cg_bind(l, &c, c.results, ir_op_at(m, loop)->out + 2);
+  return true;
+}

@@ -1,0 +1,192 @@
+/* Loads into fragments and stores from them.
+ *
+ * Addresses are 64-bit. A tile's start is computed where the access is, from its offsets; a thread's
+ * place in the tile once, in the prologue; within the loop over registers only multiples of strides
+ * by constants remain. Edges: where a tile may cross its view's edge, `high` (and `low`) say how much
+ * of it lies inside, as 32-bit coordinates. */
+#include "base/check.h"
+#include "codegen/lower.h"
+#include "codegen/range.h"
+
+struct cg_access cg_access_shape(struct lower *l, struct ir_op o) {
+  struct ir_module *m = l->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct cg_access x = {.op = o};
+  x.arg = cg_entry_of(m, n->in[0]).index;
+  x.rank = ir_type_of(m, n->in[0]).rank;
+  x.tile = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[1 + x.rank]);
+  x.vdim = (uint32_t)ir_attr_int(m, o, IR_ATTR_vdim, 0);
+  x.vec = (uint32_t)ir_attr_int(m, o, IR_ATTR_vec, 1);
+  x.align = (uint32_t)ir_attr_int(m, o, IR_ATTR_align, 1);
+  const struct ir_attr *masks = ir_get_attr(m, o, IR_ATTR_masks);
+  for (uint32_t d = 0; d < x.rank; d++) {
+    x.masks[d] = masks->ints[d];
+    x.stride[d] = cg_launch_index(l, cg_arg_expr(m, x.arg, "stride", (int)d));
+  }
+  return x;
+}
+
+struct cg_access cg_open_access(struct lower *l, struct ir_op o) {
+  struct cg_access x = cg_access_shape(l, o);
+  for (uint32_t d = 0; d < x.rank; d++)
+    x.offset[d] = cg_scalar(l, ir_op_at(l->m, o)->in[1 + d]);
+  return x;
+}
+
+/* min(max(v, 0), most) as s32 */
+static struct ir_val clamp(struct lower *l, struct ir_val v, int64_t most) {
+  v = cg_op2(l, IR_MAX, v, cg_index(l, 0));
+  return cg_cast(l, cg_op2(l, IR_MIN, v, cg_index(l, most)), DT_S32);
+}
+
+void cg_bind_access(struct lower *l, struct cg_access *x) {
+  struct ir_val at = cg_index(l, 0);
+  for (uint32_t d = 0; d < x->rank; d++) {
+    struct ir_val dim = cg_launch_index(l, l->m->args.at[x->arg].dim[d]);
+    at = cg_add(l, at, cg_mul(l, x->offset[d], x->stride[d]));
+    if (x->masks[d] & 1)
+      x->high[d] = clamp(l, cg_op2(l, IR_SUB, dim, x->offset[d]), x->tile.dim[d]);
+    if (x->masks[d] & 2)
+      x->low[d] = clamp(l, cg_op2(l, IR_SUB, cg_index(l, 0), x->offset[d]), x->tile.dim[d]);
+  }
+  struct ir_val in[2] = {l->arg_ptr[x->arg], at};
+  x->base = ir_build1(&l->b, IR_PTR_ADD, ir_type_of(l->m, in[0]), 2, in);
+}
+
+/* Sum of coordinate * stride over the dims of a place. */
+static struct ir_val distance(struct lower *l, const struct cg_access *x, const struct cg_place *p,
+                              const struct ir_val *coord) {
+  struct ir_val at = cg_index(l, 0);
+  for (uint32_t j = 0; j < p->rank; j++)
+    if (p->dims[j] >= 0)
+      at = cg_add(l, at, cg_mul(l, cg_cast(l, coord[j], DT_INDEX), x->stride[p->dims[j]]));
+  return at;
+}
+
+static struct ir_val ptr_add(struct lower *l, struct ir_val ptr, struct ir_val at) {
+  int64_t c;
+  if (cg_is_const(l, at, &c) && c == 0)
+    return ptr;
+  return ir_build1(&l->b, IR_PTR_ADD, ir_type_of(l->m, ptr), 2, (struct ir_val[]){ptr, at});
+}
+
+struct cg_place cg_open_place(struct lower *l, const struct cg_access *x, uint32_t layout,
+                              uint32_t rank, const int *dims) {
+  struct cg_place p = {.layout = layout, .rank = rank};
+  struct ir_val coord[IR_MAX_RANK];
+  for (uint32_t j = 0; j < rank; j++)
+    p.dims[j] = dims ? dims[j] : (int)j;
+  struct ir_builder saved = cg_enter_top(l);
+  for (uint32_t j = 0; j < rank; j++)
+    coord[j] = cg_thread_coord(l, layout, j);
+  struct ir_val at = distance(l, x, &p, coord);
+  cg_leave_top(l, saved);
+  p.ptr = ptr_add(l, x->base, at);
+  return p;
+}
+
+struct ir_val cg_place_ptr(struct lower *l, const struct cg_access *x, const struct cg_place *p,
+                           struct ir_val r) {
+  struct ir_val coord[IR_MAX_RANK];
+  for (uint32_t j = 0; j < p->rank; j++)
+    coord[j] = cg_reg_coord(l, p->layout, j, r);
+  return ptr_add(l, p->ptr, distance(l, x, p, coord));
+}
+
+struct ir_val cg_place_mask(struct lower *l, const struct cg_access *x, const struct cg_place *p,
+                            struct ir_val r) {
+  struct ir_val mask = cg_bool(l, true);
+  for (uint32_t j = 0; j < p->rank; j++) {
+    int d = p->dims[j];
+    int64_t extent = d < 0 ? 1 : x->tile.dim[d], bits = d < 0 ? 0 : x->masks[d];
+    bool padded = cg_layout_cover(cg_layout_at(l, p->layout), j) > extent;
+    if (!bits && !padded)
+      continue;
+    struct ir_val c = cg_coord(l, p->layout, j, r);
+    struct ir_val high = bits & 1 ? x->high[d] : cg_s32(l, extent);
+    if ((bits & 1) || padded)
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, c, high));
+    if (bits & 2)
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_GE, c, x->low[d]));
+  }
+  /* Dims that the place leaves out have one element. */
+  for (uint32_t d = 0; d < x->rank; d++) {
+    bool named = false;
+    for (uint32_t j = 0; j < p->rank; j++)
+      named = named || p->dims[j] == (int)d;
+    if (!named && (x->masks[d] & 1))
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, cg_s32(l, 0), x->high[d]));
+    if (!named && (x->masks[d] & 2))
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_GE, cg_s32(l, 0), x->low[d]));
+  }
+  return mask;
+}
+
+void cg_gload(struct lower *l, struct ir_val ptr, struct ir_val mask, struct ir_val other,
+              uint32_t n, struct ir_val *out) {
+  struct ir_type t[16];
+  KILN_ASSERT(n <= 16);
+  for (uint32_t i = 0; i < n; i++)
+    t[i] = ir_scalar((enum dtype)ir_type_of(l->m, ptr).dtype);
+  struct ir_op o = ir_build(&l->b, IR_GLOAD, 3, (struct ir_val[]){ptr, mask, other}, n, t);
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = ir_op_at(l->m, o)->out[i];
+}
+
+struct ir_val cg_pad_value(struct lower *l, struct ir_op load) {
+  enum dtype t = (enum dtype)ir_type_of(l->m, ir_op_at(l->m, load)->out[0]).dtype;
+  const struct ir_attr *pad = ir_get_attr(l->m, load, IR_ATTR_pad);
+  if (!pad)
+    return cg_zero_of(l, t);
+  struct ir_builder saved = cg_enter_top(l);
+  struct ir_val v =
+      dtype_is_float(t) ? ir_const_num(&l->b, t, pad->f) : ir_const_int(&l->b, t, pad->i);
+  cg_leave_top(l, saved);
+  return v;
+}
+
+/* Elements of one access through a layout. */
+static uint32_t access_width(const struct lower *l, const struct cg_access *x, uint32_t layout) {
+  return cg_aligned_run(cg_layout_at(l, layout), x->vdim, x->vec);
+}
+
+void cg_lower_load(struct lower *l, struct ir_op o) {
+  struct ir_val v = ir_op_at(l->m, o)->out[0];
+  uint32_t layout = cg_layout_of(l, v);
+  struct cg_access x = cg_open_access(l, o);
+  cg_bind_access(l, &x);
+  struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
+  struct ir_val other = cg_pad_value(l, o), out[16];
+  uint32_t frag = cg_new_frag(l, "x", x.tile, layout);
+  uint32_t n = cg_frag_elems(l, frag), w = access_width(l, &x, layout);
+  uint32_t put = cg_put_width(l, frag), chunk = w > put ? w : put;
+  struct ir_builder saved;
+  struct ir_val r = cg_muli(l, cg_each(l, n / chunk, &saved), chunk);
+  for (uint32_t i = 0; i < chunk; i += w) {
+    struct ir_val at = cg_addi(l, r, i);
+    struct ir_val ptr = cg_place_ptr(l, &x, &p, at);
+    cg_gload(l, ptr, cg_place_mask(l, &x, &p, at), other, w, out + i);
+  }
+  cg_fput(l, frag, r, chunk, out);
+  cg_end_each(l, saved);
+  l->val[v.id].kind = CG_LV_FRAG;
+  l->val[v.id].frag = frag;
+}
+
+void cg_lower_store(struct lower *l, struct ir_op o) {
+  struct ir_val v = ir_op_at(l->m, o)->in[ir_op_at(l->m, o)->n_in - 1u];
+  uint32_t layout = cg_layout_of(l, v);
+  struct cg_access x = cg_open_access(l, o);
+  cg_bind_access(l, &x);
+  struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
+  struct ir_val writer = cg_is_writer(l, layout), in[2 + 16];
+  uint32_t n = layout_extent(cg_layout_at(l, layout), LAYOUT_REG);
+  uint32_t w = access_width(l, &x, layout);
+  struct ir_builder saved;
+  struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w);
+  in[0] = cg_place_ptr(l, &x, &p, r);
+  in[1] = cg_op2(l, IR_AND, cg_place_mask(l, &x, &p, r), writer);
+  cg_eval_run(l, v, r, layout, w, in + 2);
+  ir_build(&l->b, IR_GSTORE, 2 + w, in, 0, NULL);
+  cg_end_each(l, saved);
+}

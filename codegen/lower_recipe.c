@@ -1,0 +1,94 @@
+/* The launch recipe of a machine module: what the facts assume becomes checks, what the kernel takes
+ * becomes parameters. Shared memory is filled in when buffers have their places. */
+#include "codegen/lower.h"
+#include "codegen/recipe.h"
+#include "codegen/schedule.h"
+
+/* Function name: the kernel's, letters alone, and a suffix that keeps it off reserved words. */
+const char *cg_entry_name(const struct ir_module *m) {
+  char *name = arena_printf(m->arena, "%s_kernel", ir_sym(m, m->kernel));
+  for (char *c = name; *c; c++)
+    if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+      *c = '_';
+  if (name[0] >= '0' && name[0] <= '9')
+    name = arena_printf(m->arena, "k%s", name);
+  return name;
+}
+
+static void add_arg(struct recipe *r, const struct ir_module *m, const struct ir_arg *a) {
+  static const enum recipe_arg_kind kinds[] = {
+      [IR_ARG_IN] = RECIPE_IN,
+      [IR_ARG_OUT] = RECIPE_OUT,
+      [IR_ARG_INOUT] = RECIPE_INOUT,
+      [IR_ARG_SCALAR] = RECIPE_SCALAR,
+  };
+  struct recipe_arg x = {
+      .name = arena_strdup(r->arena, ir_sym(m, a->name)),
+      .kind = kinds[a->kind],
+      .dtype = a->dtype,
+      .rank = a->rank,
+      .optional = a->optional,
+  };
+  for (uint32_t d = 0; d < a->rank; d++)
+    x.dim[d] = expr_import(&r->exprs, &m->exprs, a->dim[d]);
+  VEC_PUSH(r->arena, &r->args, x);
+}
+
+static void add_check(struct recipe *r, struct expr cond, const char *message) {
+  struct recipe_check c = {.cond = cond, .message = message};
+  int64_t value;
+  if (!expr_is_const(&r->exprs, cond, &value) || !value)
+    VEC_PUSH(r->arena, &r->checks, c);
+}
+
+static void add_fact(struct recipe *r, const struct ir_module *m, const struct ir_fact *f) {
+  struct expr_pool *p = &r->exprs;
+  const char *name = ir_sym(m, f->sym);
+  struct expr s = expr_sym(p, name), n = expr_const(p, f->n), zero = expr_const(p, 0);
+  if (f->is_value)
+    add_check(r, expr_op2(p, EXPR_EQ, s, n),
+              arena_printf(r->arena, "compiled for %s = %lld", name, (long long)f->n));
+  else
+    add_check(r, expr_op2(p, EXPR_EQ, expr_op2(p, EXPR_MOD, s, n), zero),
+              arena_printf(r->arena, "compiled for %s divisible by %lld", name, (long long)f->n));
+}
+
+void cg_fill_recipe(struct lower *l, struct expr blocks) {
+  struct ir_module *m = l->m;
+  struct recipe *r = recipe_new(m->arena, m->syms);
+  struct expr_pool *p = &r->exprs;
+  r->kernel = arena_strdup(m->arena, ir_sym(m, m->kernel));
+  r->target = arena_strdup(m->arena, ir_sym(m, m->target));
+  for (uint32_t i = 0; i < m->args.n; i++)
+    add_arg(r, m, &m->args.at[i]);
+  for (uint32_t i = 0; i < m->facts.n; i++)
+    add_fact(r, m, &m->facts.at[i]);
+  for (uint32_t i = 0; i < m->args.n; i++) {
+    const struct ir_arg *a = &m->args.at[i];
+    int64_t bytes = dtype_bytes(a->dtype, 1);
+    if (a->kind == IR_ARG_SCALAR || !a->present)
+      continue;
+    struct expr addr = expr_sym(p, arena_printf(m->arena, "%s.addr", ir_sym(m, a->name)));
+    struct expr rest = expr_op2(p, EXPR_MOD, addr, expr_const(p, bytes));
+    add_check(r, expr_op2(p, EXPR_EQ, rest, expr_const(p, 0)),
+              arena_printf(m->arena, "%s must be aligned to its elements", ir_sym(m, a->name)));
+  }
+  struct recipe_step step = {.kind = RECIPE_KERNEL, .entry = cg_entry_name(m)};
+  step.grid[0] = expr_import(p, &m->exprs, blocks);
+  step.grid[1] = step.grid[2] = expr_const(p, 1);
+  step.block[0] = l->threads;
+  step.block[1] = step.block[2] = 1;
+  for (int i = 0; i < 3; i++)
+    step.cluster[i] = 1;
+  add_check(r, expr_op2(p, EXPR_LE, step.grid[0], expr_const(p, INT32_MAX)),
+            "the grid has more than 2^31 - 1 programs");
+  for (uint32_t i = 0; i < m->params.n; i++) {
+    const struct ir_param *from = &m->params.at[i];
+    struct recipe_param x = {.kind = from->kind, .arg = from->arg};
+    if (from->value.id)
+      x.value = expr_import(p, &m->exprs, from->value);
+    VEC_PUSH(m->arena, &step.params, x);
+  }
+  VEC_PUSH(m->arena, &r->steps, step);
+  m->recipe = r;
+}

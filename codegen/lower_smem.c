@@ -1,0 +1,429 @@
+/* Matrices in shared memory: buffers, copies from global memory, tiles written for dots, converts.
+ *
+ * A row of a power of two of 16-byte chunks is swizzled: chunk c of row o lies at c ^ ((o >> shift) &
+ * mask), chosen so that eight consecutive rows put one chunk column into eight different 16-byte
+ * bank groups, which is what ldmatrix reads and what a copy of a column writes; the row starts stay
+ * aligned and nothing is wasted. Other rows are padded to an odd number of chunks, with the same
+ * effect.
+ *
+ *   chunks a row   1      2      4      8 and more
+ *   shift, mask    -      2, 1   1, 3   0, 7          (rows of 16 B: eight rows are 128 B as they are) */
+#include "base/check.h"
+#include "codegen/lower.h"
+
+#define CHUNK      16
+#define SLOT_ALIGN 128
+
+static int64_t round_up(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
+
+static void set_int(struct ir_attr *a, enum ir_attr_key key, int64_t i) {
+  *a = (struct ir_attr){.key = key, .i = i};
+}
+
+struct cg_smem *cg_new_smem(struct lower *l, const char *name, enum dtype t, int64_t outer,
+                            int64_t inner, uint32_t slots, uint32_t pipe) {
+  struct cg_smem *s = ARENA_NEW(l->a, struct cg_smem);
+  int64_t chunks = round_up(inner * dtype_bytes(t, 1), CHUNK) / CHUNK;
+  s->dtype = t;
+  s->outer = outer;
+  s->inner = inner;
+  s->pipe = pipe;
+  s->outer_dim = 0;
+  s->inner_dim = 1;
+  s->fill_outer = outer;
+  s->fill_inner = inner;
+  if ((chunks & (chunks - 1)) == 0) {
+    s->mask = chunks >= 8 ? 7 : (uint32_t)chunks - 1;
+    s->shift = chunks >= 8 ? 0 : chunks == 4 ? 1 : 2;
+  } else {
+    chunks |= 1;
+  }
+  s->pitch = chunks * CHUNK;
+  s->slot_bytes = round_up(outer * s->pitch, SLOT_ALIGN);
+  int64_t dims[2] = {outer, inner}, swizzle[2] = {s->shift, s->mask};
+  s->buf = cg_new_buf(l, name, ir_tile(t, 2, dims), s->slot_bytes * slots, SLOT_ALIGN);
+  struct ir_res *r = &l->m->res.at[s->buf];
+  struct ir_attr attrs[5];
+  uint32_t n = r->n_attrs;
+  for (uint32_t i = 0; i < n; i++)
+    attrs[i] = r->attrs[i];
+  set_int(&attrs[n++], IR_ATTR_slots, slots);
+  set_int(&attrs[n++], IR_ATTR_pitch, s->pitch);
+  if (s->mask)
+    attrs[n++] = (struct ir_attr){.key = IR_ATTR_swizzle, .ints = swizzle, .n_ints = 2};
+  struct ir_res copy = *r;
+  copy.attrs = attrs;
+  copy.n_attrs = (uint16_t)n;
+  l->m->res.n--;
+  s->buf = ir_add_res(l->m, copy);
+  return s;
+}
+
+struct ir_val cg_smem_addr(struct lower *l, const struct cg_smem *s, struct ir_val outer,
+                           struct ir_val inner) {
+  struct ir_val byte = cg_muli(l, inner, dtype_bytes(s->dtype, 1));
+  if (s->mask) {
+    struct ir_val by = cg_op2(l, IR_SHR, outer, cg_s32(l, s->shift));
+    by = cg_op2(l, IR_AND, by, cg_s32(l, s->mask));
+    /* The swizzle changes bits 4 and up of an offset inside a row: rows are a power of two long. */
+    byte = cg_op2(l, IR_XOR, byte, cg_op2(l, IR_SHL, by, cg_s32(l, 4)));
+  }
+  return cg_add(l, cg_muli(l, outer, s->pitch), byte);
+}
+
+static struct ir_op buf_op(struct lower *l, enum ir_opcode o, const struct cg_smem *s,
+                           uint32_t n_in, const struct ir_val *in, uint32_t n_out,
+                           const struct ir_type *out) {
+  struct ir_op op = ir_build(&l->b, o, n_in, in, n_out, out);
+  ir_set_res(l->m, op, s->pipe ? 2 : 1, (uint32_t[]){s->buf, s->pipe});
+  return op;
+}
+
+void cg_sstore(struct lower *l, const struct cg_smem *s, struct ir_val at, struct ir_val mask,
+               uint32_t n, const struct ir_val *v) {
+  struct ir_val in[2 + 16] = {at, mask};
+  KILN_ASSERT(n <= 16);
+  for (uint32_t i = 0; i < n; i++)
+    in[2 + i] = v[i];
+  buf_op(l, IR_SSTORE, s, 2 + n, in, 0, NULL);
+}
+
+void cg_sload(struct lower *l, const struct cg_smem *s, struct ir_val at, uint32_t n,
+              struct ir_val *out) {
+  struct ir_type t[16];
+  KILN_ASSERT(n <= 16);
+  for (uint32_t i = 0; i < n; i++)
+    t[i] = ir_scalar(s->dtype);
+  struct ir_op o = buf_op(l, IR_SLOAD, s, 1, &at, n, t);
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = ir_op_at(l->m, o)->out[i];
+}
+
+/* ---- pipes ---- */
+
+uint32_t cg_new_pipe(struct lower *l, uint32_t slots) {
+  struct ir_attr attrs[2] = {
+      {.key = IR_ATTR_kind, .s = symtab_get(l->m->syms, "cp_async")},
+      {.key = IR_ATTR_slots, .i = slots},
+  };
+  const char *name = arena_printf(l->m->arena, "pipe%u", ++l->n_names);
+  struct ir_res r = {
+      .kind = IR_RES_PIPE, .name = symtab_get(l->m->syms, name), .attrs = attrs, .n_attrs = 2};
+  return ir_add_res(l->m, r);
+}
+
+void cg_commit(struct lower *l, uint32_t pipe) {
+  ir_set_res(l->m, ir_build(&l->b, IR_PIPE_COMMIT, 0, NULL, 0, NULL), 1, &pipe);
+}
+
+void cg_wait(struct lower *l, uint32_t pipe, uint32_t pending) {
+  struct ir_op o = ir_build(&l->b, IR_PIPE_WAIT, 0, NULL, 0, NULL);
+  ir_set_res(l->m, o, 1, &pipe);
+  cg_set_int(l->m, o, IR_ATTR_pending, pending);
+}
+
+/* ---- copies from global memory ---- */
+
+struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t slots,
+                                 uint32_t pipe) {
+  struct ir_module *m = l->m;
+  struct ir_val v = ir_op_at(m, load)->out[0];
+  struct ir_type t = ir_type_of(m, v);
+  /* The dot that reads it, and as which operand: through transposes and reshapes. */
+  uint32_t i = l->uses.first[v.id];
+  struct cg_use use = l->uses.list.at[i];
+  while (ir_op_at(m, use.op)->opcode != IR_DOT)
+    use = l->uses.list.at[l->uses.first[ir_op_at(m, use.op)->out[0].id]];
+  const struct ir_opnode *dot = ir_op_at(m, use.op);
+  struct cg_operand_source src = cg_trace_operand(m, dot->in[use.operand]);
+  int k_dim = src.dim[use.operand == 0 ? 1 : 0], mn_dim = src.dim[use.operand];
+  const char *inst = cg_attr_word(m, use.op, IR_ATTR_inst);
+  enum dtype dt = (enum dtype)t.dtype;
+  int64_t k = k_dim < 0 ? 1 : t.dim[k_dim], mn = mn_dim < 0 ? 1 : t.dim[mn_dim];
+  int64_t k_pad = cg_dot_k_pad(inst, dt, k);
+  uint32_t acc = cg_layout_of(l, dot->out[0]);
+  int64_t mn_pad = cg_layout_cover(cg_layout_at(l, acc), use.operand);
+  int vdim = (int)ir_attr_int(m, load, IR_ATTR_vdim, 0);
+  /* Where the contiguous dim is neither (a unit dim), k is inner. */
+  bool k_inner = vdim == k_dim || vdim != mn_dim;
+  int64_t step = CHUNK / dtype_bytes(dt, 1);
+  const char *name = ir_sym(m, m->args.at[cg_access_shape(l, load).arg].name);
+  struct cg_smem *s = k_inner
+                          ? cg_new_smem(l, name, dt, mn_pad, round_up(k_pad, step), slots, pipe)
+                          : cg_new_smem(l, name, dt, k_pad, round_up(mn_pad, step), slots, pipe);
+  s->outer_dim = k_inner ? mn_dim : k_dim;
+  s->inner_dim = k_inner ? k_dim : mn_dim;
+  s->fill_outer = k_inner ? mn : k_pad;
+  s->fill_inner = k_inner ? k_pad : mn;
+  return s;
+}
+
+/* What a copy of a tile into its buffer goes by. */
+struct copy {
+  const struct cg_access *x;
+  const struct cg_smem *s;
+  struct cg_place p;
+  int64_t outer, inner; /* of the tile */
+  uint32_t width;       /* elements a step */
+  struct ir_val slot;
+};
+
+/* Runs `body` under `if cond`, which may differ from thread to thread. */
+static struct ir_builder open_if(struct lower *l, struct ir_val cond) {
+  struct ir_builder saved = l->b;
+  int64_t c;
+  if (cg_is_const(l, cond, &c) && c)
+    return saved;
+  struct ir_op o = ir_build(&l->b, IR_IF, 1, &cond, 0, NULL);
+  for (int i = 1; i >= 0; i--) {
+    l->b.block = ir_op_at(l->m, o)->blocks[i];
+    l->b.before = (struct ir_op){0};
+    if (i)
+      ir_build(&l->b, IR_YIELD, 0, NULL, 0, NULL);
+  }
+  return saved;
+}
+
+static void close_if(struct lower *l, struct ir_builder saved) {
+  if (l->b.block.id != saved.block.id)
+    ir_build(&l->b, IR_YIELD, 0, NULL, 0, NULL);
+  l->b = saved;
+}
+
+/* How many of the chunk's elements are read; the rest is zero. */
+static struct ir_val valid_count(struct lower *l, const struct copy *c, struct ir_val o,
+                                 struct ir_val i) {
+  const struct cg_access *x = c->x;
+  const struct cg_smem *s = c->s;
+  int64_t im = s->inner_dim < 0 ? 0 : x->masks[s->inner_dim];
+  int64_t om = s->outer_dim < 0 ? 0 : x->masks[s->outer_dim];
+  struct ir_val width = cg_s32(l, c->width), zero = cg_s32(l, 0), n = width;
+  KILN_ASSERT(!(im & 2)); /* such loads are staged */
+  if ((im & 1) || s->fill_inner > c->inner || c->inner % c->width) {
+    struct ir_val end = im & 1 ? x->high[s->inner_dim] : cg_s32(l, c->inner);
+    bool whole = c->inner % c->width == 0 && (!(im & 1) || x->vec % c->width == 0);
+    if (whole) {
+      n = cg_select(l, cg_cmp(l, IR_LT, i, end), width, zero);
+    } else {
+      n = cg_op2(l, IR_MAX, cg_op2(l, IR_SUB, end, i), zero);
+      n = cg_op2(l, IR_MIN, n, width);
+    }
+  }
+  struct ir_val row = cg_bool(l, true);
+  if ((om & 1) || s->fill_outer > c->outer)
+    row = cg_cmp(l, IR_LT, o, om & 1 ? x->high[s->outer_dim] : cg_s32(l, c->outer));
+  if (om & 2)
+    row = cg_op2(l, IR_AND, row, cg_cmp(l, IR_GE, o, x->low[s->outer_dim]));
+  for (uint32_t d = 0; d < x->rank; d++) {
+    if ((int)d == s->outer_dim || (int)d == s->inner_dim)
+      continue;
+    if (x->masks[d] & 1)
+      row = cg_op2(l, IR_AND, row, cg_cmp(l, IR_LT, zero, x->high[d]));
+    if (x->masks[d] & 2)
+      row = cg_op2(l, IR_AND, row, cg_cmp(l, IR_GE, zero, x->low[d]));
+  }
+  return cg_select(l, row, n, zero);
+}
+
+static void copy_async(struct lower *l, const struct copy *c, struct ir_val r, struct ir_val o,
+                       struct ir_val i, struct ir_val at) {
+  struct ir_val in[3] = {cg_place_ptr(l, c->x, &c->p, r), at, valid_count(l, c, o, i)};
+  struct ir_op op = buf_op(l, IR_CP_ASYNC, c->s, 3, in, 0, NULL);
+  cg_set_int(l->m, op, IR_ATTR_bytes, c->width * dtype_bytes(c->s->dtype, 1));
+}
+
+static void copy_staged(struct lower *l, const struct copy *c, struct ir_val r, struct ir_val o,
+                        struct ir_val i, struct ir_val at) {
+  struct ir_val v[16], other = cg_pad_value(l, c->x->op);
+  struct ir_val ptr = cg_place_ptr(l, c->x, &c->p, r);
+  struct ir_val mask = cg_place_mask(l, c->x, &c->p, r);
+  struct ir_val in_tile = cg_bool(l, true), zero = cg_zero_of(l, c->s->dtype);
+  /* Beyond the tile, up to k's padding, lie zeros, whatever the pad value. */
+  if (c->s->fill_outer > c->outer)
+    in_tile = cg_cmp(l, IR_LT, o, cg_s32(l, c->outer));
+  if (c->s->fill_inner > c->inner)
+    in_tile = cg_op2(l, IR_AND, in_tile, cg_cmp(l, IR_LT, i, cg_s32(l, c->inner)));
+  mask = cg_op2(l, IR_AND, mask, in_tile);
+  cg_gload(l, ptr, mask, other, c->width, v);
+  for (uint32_t e = 0; e < c->width; e++)
+    v[e] = cg_select(l, in_tile, v[e], zero);
+  cg_sstore(l, c->s, at, cg_bool(l, true), c->width, v);
+}
+
+void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_smem *s,
+                  struct ir_val slot) {
+  bool async = str_eq(cg_attr_word(l->m, x->op, IR_ATTR_path), "cp_async");
+  struct copy c = {.x = x, .s = s, .slot = slot};
+  c.outer = s->outer_dim < 0 ? 1 : x->tile.dim[s->outer_dim];
+  c.inner = s->inner_dim < 0 ? 1 : x->tile.dim[s->inner_dim];
+  c.width = async ? x->align : x->vec;
+  if (s->inner_dim != (int)x->vdim)
+    c.width = 1;
+  int64_t region[2] = {s->fill_outer, s->fill_inner};
+  uint32_t layout =
+      ir_add_layout(l->m, cg_layout_blocked(l->a, 2, region, 1, c.width, l->warps, -1));
+  const struct layout *lay = cg_layout_at(l, layout);
+  c.p = cg_open_place(l, x, layout, 2, (int[]){s->outer_dim, s->inner_dim});
+  struct ir_builder saved;
+  uint32_t n = layout_extent(lay, LAYOUT_REG) / c.width;
+  struct ir_val r = cg_muli(l, cg_each(l, n, &saved), c.width);
+  struct ir_val o = cg_coord(l, layout, 0, r), i = cg_coord(l, layout, 1, r);
+  struct ir_val inside = cg_is_writer(l, layout);
+  if (cg_layout_cover(lay, 0) > region[0])
+    inside = cg_op2(l, IR_AND, inside, cg_cmp(l, IR_LT, o, cg_s32(l, region[0])));
+  if (cg_layout_cover(lay, 1) > round_up(region[1], c.width))
+    inside = cg_op2(l, IR_AND, inside, cg_cmp(l, IR_LT, i, cg_s32(l, region[1])));
+  struct ir_builder outer = open_if(l, inside);
+  struct ir_val at = cg_add(l, cg_smem_addr(l, s, o, i), slot);
+  if (async)
+    copy_async(l, &c, r, o, i, at);
+  else
+    copy_staged(l, &c, r, o, i, at);
+  close_if(l, outer);
+  cg_end_each(l, saved);
+}
+
+void cg_lower_smem_load(struct lower *l, struct ir_op o) {
+  struct ir_val v = ir_op_at(l->m, o)->out[0];
+  uint32_t pipe = cg_new_pipe(l, 1);
+  struct cg_smem *s = cg_smem_for_load(l, o, 1, pipe);
+  struct cg_access x = cg_open_access(l, o);
+  cg_bind_access(l, &x);
+  cg_copy_tile(l, &x, s, cg_s32(l, 0));
+  cg_commit(l, pipe);
+  cg_wait(l, pipe, 0);
+  l->val[v.id].kind = CG_LV_SMEM;
+  l->val[v.id].smem = s;
+  l->val[v.id].scalar = cg_s32(l, 0);
+}
+
+/* ---- tiles in registers ---- */
+
+/* Elements beyond the tile along k, up to the matrix's extent, must be zero. */
+static void zero_padding(struct lower *l, const struct cg_smem *s, struct ir_type t, int k_dim) {
+  int64_t extent = k_dim ? s->inner : s->outer;
+  if (extent == t.dim[k_dim])
+    return;
+  int64_t region[2] = {k_dim ? t.dim[0] : extent - t.dim[0], k_dim ? extent - t.dim[1] : t.dim[1]};
+  uint32_t layout = ir_add_layout(l->m, cg_layout_blocked(l->a, 2, region, 1, 1, l->warps, -1));
+  const struct layout *lay = cg_layout_at(l, layout);
+  struct ir_builder saved;
+  struct ir_val zero = cg_zero_of(l, s->dtype);
+  struct ir_val r = cg_each(l, layout_extent(lay, LAYOUT_REG), &saved), c[2];
+  struct ir_val mask = cg_bool(l, true);
+  for (uint32_t d = 0; d < 2; d++) {
+    c[d] = cg_coord(l, layout, d, r);
+    if (cg_layout_cover(lay, d) > region[d])
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, c[d], cg_s32(l, region[d])));
+  }
+  c[k_dim] = cg_addi(l, c[k_dim], t.dim[k_dim]);
+  cg_sstore(l, s, cg_smem_addr(l, s, c[0], c[1]), mask, 1, &zero);
+  cg_end_each(l, saved);
+}
+
+struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *name, int64_t outer,
+                                 int64_t inner, int k_dim) {
+  struct ir_type t = ir_type_of(l->m, v);
+  enum dtype dt = (enum dtype)t.dtype;
+  int64_t chunk = CHUNK / dtype_bytes(dt, 1);
+  struct cg_smem *s = cg_new_smem(l, name, dt, outer, round_up(inner, chunk), 1, 0);
+  uint32_t layout = cg_layout_of(l, v);
+  const struct layout *lay = cg_layout_at(l, layout);
+  uint32_t w = cg_aligned_run(lay, 1, (uint32_t)chunk);
+  while (w > 1 && t.dim[1] % w)
+    w /= 2;
+  struct ir_builder saved;
+  struct ir_val r = cg_muli(l, cg_each(l, layout_extent(lay, LAYOUT_REG) / w, &saved), w);
+  struct ir_val mask = cg_is_writer(l, layout), c[2], out[16];
+  for (uint32_t d = 0; d < 2; d++) {
+    c[d] = cg_coord(l, layout, d, r);
+    if (cg_layout_cover(lay, d) > t.dim[d])
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, c[d], cg_s32(l, t.dim[d])));
+  }
+  cg_eval_run(l, v, r, layout, w, out);
+  cg_sstore(l, s, cg_smem_addr(l, s, c[0], c[1]), mask, w, out);
+  cg_end_each(l, saved);
+  zero_padding(l, s, t, k_dim);
+  return s;
+}
+
+/* ---- converts ---- */
+
+/* Where an element lies while it changes its layout: row-major over the shape's last dim as rows of
+ * `pitch` bytes, or (reshape) packed. */
+struct crossing {
+  struct cg_smem *s;
+  struct ir_type t;
+  int64_t row; /* elements from row to row */
+};
+
+static struct ir_val crossing_addr(struct lower *l, const struct crossing *x, struct ir_type t,
+                                   uint32_t layout, struct ir_val r) {
+  struct ir_val row = cg_s32(l, 0);
+  for (uint32_t d = 0; d + 1 < t.rank; d++)
+    row = cg_add(l, cg_muli(l, row, t.dim[d]), cg_coord(l, layout, d, r));
+  struct ir_val at =
+      cg_add(l, cg_muli(l, row, t.rank > 1 && x->row == 0 ? t.dim[t.rank - 1] : x->row),
+             cg_coord(l, layout, t.rank - 1, r));
+  return cg_muli(l, at, dtype_bytes((enum dtype)t.dtype, 1));
+}
+
+static struct ir_val inside_tile(struct lower *l, struct ir_type t, uint32_t layout,
+                                 struct ir_val r) {
+  struct ir_val mask = cg_bool(l, true);
+  for (uint32_t d = 0; d < t.rank; d++)
+    if (cg_layout_cover(cg_layout_at(l, layout), d) > t.dim[d])
+      mask =
+          cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, cg_coord(l, layout, d, r), cg_s32(l, t.dim[d])));
+  return mask;
+}
+
+void cg_lower_convert(struct lower *l, struct ir_op o) {
+  struct ir_module *m = l->m;
+  struct ir_val v = ir_op_at(m, o)->in[0], to = ir_op_at(m, o)->out[0];
+  struct ir_type tv = ir_type_of(m, v), tt = ir_type_of(m, to);
+  enum dtype dt = (enum dtype)tv.dtype;
+  bool reshapes = ir_op_at(m, o)->opcode == IR_RESHAPE;
+  int64_t bytes = dtype_bytes(dt, 1), last = tv.dim[tv.rank - 1], chunk = CHUNK / bytes;
+  struct crossing x = {.t = tv};
+  /* Rows start 16 bytes further around the banks each time. Reading may go past the tile's edge where
+   * the layout is padded: the buffer covers that. */
+  x.row = reshapes ? 0 : round_up(last, chunk) + chunk;
+  uint32_t from = cg_layout_of(l, v), into = cg_layout_of(l, to);
+  int64_t rows = ir_elems(tv) / last;
+  int64_t size = (reshapes ? ir_elems(tv) : rows * x.row) * bytes;
+  x.s = ARENA_NEW(l->a, struct cg_smem);
+  x.s->dtype = dt;
+  x.s->buf = cg_new_buf(l, "cross", tv, round_up(size, CHUNK), CHUNK);
+  uint32_t w = reshapes ? 1 : cg_aligned_run(cg_layout_at(l, from), tv.rank - 1, (uint32_t)chunk);
+  while (w > 1 && last % w)
+    w /= 2;
+  struct ir_builder saved;
+  struct ir_val out[16];
+  uint32_t n = layout_extent(cg_layout_at(l, from), LAYOUT_REG);
+  struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w);
+  struct ir_val mask = cg_op2(l, IR_AND, cg_is_writer(l, from), inside_tile(l, tv, from, r));
+  cg_eval_run(l, v, r, from, w, out);
+  cg_sstore(l, x.s, crossing_addr(l, &x, tv, from, r), mask, w, out);
+  cg_end_each(l, saved);
+
+  uint32_t frag = cg_new_frag(l, "t", tt, into);
+  n = cg_frag_elems(l, frag);
+  w = reshapes ? 1 : cg_aligned_run(cg_layout_at(l, into), tt.rank - 1, (uint32_t)chunk);
+  while (w > 1 && last % w)
+    w /= 2;
+  uint32_t put = cg_put_width(l, frag), step = w > put ? w : put;
+  r = cg_muli(l, cg_each(l, n / step, &saved), step);
+  for (uint32_t i = 0; i < step; i += w) {
+    struct ir_val at = cg_addi(l, r, i);
+    struct ir_val in = inside_tile(l, tt, into, at);
+    struct ir_val addr = crossing_addr(l, &x, tt, into, at);
+    cg_sload(l, x.s, cg_select(l, in, addr, cg_s32(l, 0)), w, out + i);
+  }
+  cg_fput(l, frag, r, step, out);
+  cg_end_each(l, saved);
+  l->val[to.id].kind = CG_LV_FRAG;
+  l->val[to.id].frag = frag;
+}

@@ -1,0 +1,383 @@
+/* Gives every tile that lives in registers its layout.
+ *
+ * Before: paths and warps chosen. After: each tile value has a layout, but for those that have none
+ * by nature: dot operands as loaded, and free tiles (splats, iotas), which are computed in whatever
+ * layout their reader has. Where an op wants an operand in another layout than it has, there is a
+ * `convert` between them.
+ *
+ * Values that one op computes element by element, or that a loop carries, form a class with one
+ * layout. Anchors fix layouts: first the accumulators of dots, in order; then, largest tile first,
+ * loads and stores of the classes that are left (blocked, along the contiguous dim). From each fixed
+ * class layouts spread over reductions, broadcasts, transposes and reshapes to its neighbours. */
+#include "base/check.h"
+#include "codegen/layouts.h"
+#include "codegen/pass.h"
+#include "codegen/range.h"
+#include "codegen/schedule.h"
+
+struct solver {
+  struct ir_module *m;
+  struct arena *a;
+  struct cg_uses uses;
+  uint32_t n; /* values at the start */
+  uint32_t *parent;
+  const struct layout **layout; /* per class representative */
+  bool *has_class;              /* per value: does it take part? */
+  VEC(struct ir_op) ops;        /* all ops, in order */
+  VEC(uint32_t) todo;           /* classes whose neighbours are to be visited */
+  uint32_t warps;
+};
+
+static uint32_t find(struct solver *s, uint32_t v) {
+  while (s->parent[v] != v)
+    v = s->parent[v] = s->parent[s->parent[v]];
+  return v;
+}
+
+static void unite(struct solver *s, struct ir_val x, struct ir_val y) {
+  uint32_t a = find(s, x.id), b = find(s, y.id);
+  /* The smaller id represents: the order of unions must not show. */
+  if (a < b)
+    s->parent[b] = a;
+  else
+    s->parent[a] = b;
+}
+
+static bool is_tile(const struct solver *s, struct ir_val v) {
+  return ir_type_of(s->m, v).kind == IR_TILE;
+}
+
+/* Unites tiles that must agree; a free tile agrees with anything. */
+static void tie(struct solver *s, struct ir_val x, struct ir_val y) {
+  if (is_tile(s, x) && s->has_class[x.id] && s->has_class[y.id])
+    unite(s, x, y);
+}
+
+static void tie_block(struct solver *s, struct ir_block b, uint32_t first, uint32_t n,
+                      const struct ir_val *to) {
+  const struct ir_opnode *last = ir_op_at(s->m, ir_block_at(s->m, b)->last);
+  for (uint32_t i = 0; i < n; i++)
+    tie(s, last->in[first + i], to[i]);
+}
+
+static void tie_op(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (cg_is_elementwise(n->opcode)) {
+    for (uint32_t i = 0; i < n->n_in; i++)
+      tie(s, n->in[i], n->out[0]);
+  } else if (n->opcode == IR_DOT) {
+    tie(s, n->in[2], n->out[0]);
+  } else if (n->opcode == IR_FOR) {
+    const struct ir_blocknode *b = ir_block_at(m, n->blocks[0]);
+    for (uint32_t i = 0; i < n->n_out; i++) {
+      tie(s, n->in[3 + i], n->out[i]);
+      tie(s, b->args.at[1 + i], n->out[i]);
+    }
+    tie_block(s, n->blocks[0], 0, n->n_out, n->out);
+  } else if (n->opcode == IR_IF) {
+    tie_block(s, n->blocks[0], 0, n->n_out, n->out);
+    tie_block(s, n->blocks[1], 0, n->n_out, n->out);
+  } else if (n->opcode == IR_WHILE) {
+    const struct ir_blocknode *head = ir_block_at(m, n->blocks[0]);
+    const struct ir_blocknode *body = ir_block_at(m, n->blocks[1]);
+    for (uint32_t i = 0; i < n->n_in; i++)
+      tie(s, n->in[i], head->args.at[i]);
+    for (uint32_t i = 0; i < n->n_out; i++)
+      tie(s, body->args.at[i], n->out[i]);
+    tie_block(s, n->blocks[0], 1, n->n_out, n->out);
+    tie_block(s, n->blocks[1], 0, n->n_in, head->args.at);
+  }
+}
+
+/* ---- spreading ---- */
+
+static uint32_t grown_dims(struct ir_type from, struct ir_type to) {
+  uint32_t dims = 0;
+  for (uint32_t d = 0; d < to.rank; d++)
+    dims |= (uint32_t)(from.dim[d] != to.dim[d]) << d;
+  return dims;
+}
+
+/* The layout that the result of o has if its operand has l, or NULL if o does not say. */
+static const struct layout *forward(struct solver *s, struct ir_op o, const struct layout *l) {
+  const struct ir_opnode *n = ir_op_at(s->m, o);
+  struct ir_type out = ir_type_of(s->m, n->out[0]);
+  if (cg_is_reduce(n->opcode))
+    return cg_layout_slice(s->a, l, 1u << ir_attr_int(s->m, o, IR_ATTR_axis, 0));
+  if (n->opcode == IR_TRANSPOSE)
+    return cg_layout_permute(s->a, l, ir_get_attr(s->m, o, IR_ATTR_perm)->ints);
+  if (n->opcode == IR_RESHAPE)
+    return cg_layout_reshape(s->a, l, out.rank, out.dim);
+  return NULL;
+}
+
+/* The layout that the operand of o needs for its result to have l, or NULL. */
+static const struct layout *backward(struct solver *s, struct ir_op o, const struct layout *l) {
+  const struct ir_opnode *n = ir_op_at(s->m, o);
+  struct ir_type in = ir_type_of(s->m, n->in[0]), out = ir_type_of(s->m, n->out[0]);
+  if (n->opcode == IR_BROADCAST)
+    return cg_layout_slice(s->a, l, grown_dims(in, out));
+  if (n->opcode == IR_TRANSPOSE) {
+    const int64_t *perm = ir_get_attr(s->m, o, IR_ATTR_perm)->ints;
+    int64_t inverse[IR_MAX_RANK];
+    for (uint32_t d = 0; d < out.rank; d++)
+      inverse[perm[d]] = d;
+    return cg_layout_permute(s->a, l, inverse);
+  }
+  if (n->opcode == IR_RESHAPE)
+    return cg_layout_reshape(s->a, l, in.rank, in.dim);
+  return NULL;
+}
+
+static bool relates(enum ir_opcode o) {
+  return cg_is_reduce(o) || o == IR_BROADCAST || o == IR_TRANSPOSE || o == IR_RESHAPE;
+}
+
+static void fix(struct solver *s, uint32_t class, const struct layout *l) {
+  if (!l || s->layout[class])
+    return;
+  s->layout[class] = l;
+  VEC_PUSH(s->a, &s->todo, class);
+}
+
+static void spread(struct solver *s) {
+  while (s->todo.n) {
+    uint32_t class = VEC_POP(&s->todo);
+    const struct layout *l = s->layout[class];
+    for (uint32_t i = 0; i < s->ops.n; i++) {
+      const struct ir_opnode *n = ir_op_at(s->m, s->ops.at[i]);
+      if (!relates(n->opcode))
+        continue;
+      uint32_t in = n->in[0].id, out = n->out[0].id;
+      if (s->has_class[in] && s->has_class[out]) {
+        if (find(s, in) == class)
+          fix(s, find(s, out), forward(s, s->ops.at[i], l));
+        if (find(s, out) == class)
+          fix(s, find(s, in), backward(s, s->ops.at[i], l));
+      }
+    }
+  }
+}
+
+/* ---- anchors ---- */
+
+static const struct layout *dot_layout(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct ir_type t = ir_type_of(m, n->out[0]);
+  const struct ir_attr *w = ir_get_attr(m, o, IR_ATTR_warps);
+  struct cg_warps warps = {(uint32_t)w->ints[0], (uint32_t)w->ints[1]};
+  if (str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16"))
+    return cg_layout_mma_acc(s->a, t.dim[0], t.dim[1], warps);
+  /* Adjacent rows where a lies with rows adjacent, so that one read fetches several; else rows that
+   * alternate between lanes, so that their reads fall into different banks. */
+  bool adjacent[2];
+  for (int i = 0; i < 2; i++) {
+    struct cg_operand_source src = cg_trace_operand(m, n->in[i]);
+    enum ir_attr_key key = i ? IR_ATTR_b_path : IR_ATTR_a_path;
+    int inner = i == 0 ? 1 : 0; /* the operand's dim that is k */
+    if (str_eq(cg_attr_word(m, o, key), "smem"))
+      adjacent[i] = src.dim[inner] != (int)ir_attr_int(m, src.load, IR_ATTR_vdim, 0);
+    else
+      adjacent[i] = i == 1; /* written row by row: b has its columns adjacent */
+  }
+  uint32_t vec = (uint32_t)(16 / dtype_bytes((enum dtype)t.dtype, 1));
+  return cg_layout_fma_acc(s->a, t.dim[0], t.dim[1], warps, adjacent[0], adjacent[1], vec);
+}
+
+/* A blocked layout for a class: along the dim that most of its accesses (stores count twice) have
+ * contiguous, as wide as the widest of them. */
+static const struct layout *memory_layout(struct solver *s, uint32_t class) {
+  struct ir_module *m = s->m;
+  struct ir_type t = ir_type_of(m, (struct ir_val){class});
+  uint32_t votes[IR_MAX_RANK] = {0};
+  int64_t vec[IR_MAX_RANK];
+  int reduce_axis = -1;
+  for (uint32_t d = 0; d < t.rank; d++)
+    vec[d] = 1;
+  for (uint32_t i = 0; i < s->ops.n; i++) {
+    struct ir_op o = s->ops.at[i];
+    const struct ir_opnode *n = ir_op_at(m, o);
+    if (cg_is_reduce(n->opcode) && s->has_class[n->in[0].id] && find(s, n->in[0].id) == class)
+      reduce_axis = (int)ir_attr_int(m, o, IR_ATTR_axis, 0);
+    if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
+      continue;
+    struct ir_val v = n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1];
+    if (!s->has_class[v.id] || find(s, v.id) != class)
+      continue;
+    int64_t d = ir_attr_int(m, o, IR_ATTR_vdim, 0), w = ir_attr_int(m, o, IR_ATTR_vec, 1);
+    votes[d] += n->opcode == IR_STORE ? 2 : 1;
+    vec[d] = w > vec[d] ? w : vec[d];
+  }
+  uint32_t vdim = t.rank - 1;
+  for (uint32_t d = 0; d < t.rank; d++)
+    if (votes[d] > votes[vdim])
+      vdim = d;
+  return cg_layout_blocked(s->a, t.rank, t.dim, vdim, (uint32_t)vec[vdim], s->warps, reduce_axis);
+}
+
+/* The class without a layout that has the largest tile (then the smallest id), or 0. */
+static uint32_t next_class(struct solver *s) {
+  uint32_t best = 0;
+  int64_t most = -1;
+  for (uint32_t v = 1; v < s->n; v++) {
+    if (!s->has_class[v] || s->parent[v] != v || s->layout[v])
+      continue;
+    int64_t elems = ir_elems(ir_type_of(s->m, (struct ir_val){v}));
+    if (elems > most) {
+      most = elems;
+      best = v;
+    }
+  }
+  return best;
+}
+
+/* ---- converts ---- */
+
+static struct ir_val convert_before(struct solver *s, struct ir_op at, struct ir_val v,
+                                    const struct layout *to) {
+  struct ir_module *m = s->m;
+  struct ir_builder b = {
+      .m = m, .block = ir_op_at(m, at)->block, .before = at, .loc = ir_op_at(m, at)->loc};
+  struct ir_type t = ir_type_of(m, v);
+  struct ir_val r = ir_build1(&b, IR_CONVERT, t, 1, &v);
+  cg_set_int(m, ir_value_at(m, r)->def, IR_ATTR_bytes,
+             ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1));
+  ir_value_at(m, r)->layout = ir_add_layout(m, to);
+  return r;
+}
+
+static const struct layout *layout_of(struct solver *s, struct ir_val v) {
+  uint32_t l = ir_value_at(s->m, v)->layout;
+  return l ? s->m->layouts.at[l] : NULL;
+}
+
+/* Operand i of o must come in layout `want`. */
+static void want_operand(struct solver *s, struct ir_op o, uint32_t i, const struct layout *want) {
+  struct ir_val v = ir_op_at(s->m, o)->in[i];
+  const struct layout *have = layout_of(s, v);
+  if (!want || !have || layout_eq(have, want) || cg_is_free(s->m, v))
+    return;
+  struct ir_val r = convert_before(s, o, v, want);
+  ir_op_at(s->m, o)->in[i] = r;
+}
+
+/* o makes its result in layout `makes`; its readers expect the class's. */
+static void makes_result(struct solver *s, struct ir_op o, const struct layout *makes) {
+  struct ir_module *m = s->m;
+  struct ir_val v = ir_op_at(m, o)->out[0];
+  const struct layout *want = layout_of(s, v);
+  if (!makes || !want || layout_eq(makes, want))
+    return;
+  struct ir_op next = ir_op_at(m, o)->next;
+  struct ir_val r = convert_before(s, next, v, want);
+  ir_replace_uses(m, v, r);
+  ir_op_at(m, ir_value_at(m, r)->def)->in[0] = v;
+  ir_value_at(m, v)->layout = ir_add_layout(m, makes);
+}
+
+/* Results of a dot that are stored with 16-byte accesses where the schedule asks for it. */
+static const struct layout *store_layout(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct ir_val v = n->in[n->n_in - 1];
+  struct ir_type t = ir_type_of(m, v);
+  const struct layout *have = layout_of(s, v);
+  int64_t vdim = ir_attr_int(m, o, IR_ATTR_vdim, 0), vec = ir_attr_int(m, o, IR_ATTR_vec, 1);
+  if (!have || cg_knob_get(m, CG_KNOB_STORE) != 1 || vec <= cg_layout_run(have, (uint32_t)vdim))
+    return have;
+  return cg_layout_blocked(s->a, t.rank, t.dim, (uint32_t)vdim, (uint32_t)vec, s->warps, -1);
+}
+
+static bool is_replicated(const struct layout *l) {
+  for (uint32_t d = 0; d < l->rank; d++)
+    if (cg_layout_cover(l, d) > 1)
+      return false;
+  return true;
+}
+
+static void insert_converts(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  const struct ir_opnode n = *ir_op_at(m, o);
+  if (n.opcode == IR_BROADCAST) {
+    const struct layout *l = layout_of(s, n.out[0]);
+    if (l && layout_of(s, n.in[0]))
+      want_operand(s, o, 0, backward(s, o, l));
+  } else if (cg_is_reduce(n.opcode) || n.opcode == IR_TRANSPOSE || n.opcode == IR_RESHAPE) {
+    const struct layout *l = layout_of(s, n.in[0]);
+    if (l && layout_of(s, n.out[0]))
+      makes_result(s, o, forward(s, o, l));
+  } else if (n.opcode == IR_DOT) {
+    const struct layout *l = dot_layout(s, o);
+    want_operand(s, o, 2, l);
+    makes_result(s, o, l);
+  } else if (n.opcode == IR_STORE) {
+    want_operand(s, o, n.n_in - 1u, store_layout(s, o));
+  } else if (n.opcode == IR_ITEM && layout_of(s, n.in[0]) &&
+             !is_replicated(layout_of(s, n.in[0]))) {
+    struct ir_type t = ir_type_of(m, n.in[0]);
+    want_operand(s, o, 0, cg_layout_blocked(s->a, t.rank, t.dim, 0, 1, s->warps, -1));
+  }
+}
+
+/* ---- the pass ---- */
+
+static void list_op(void *user, struct ir_module *m, struct ir_op o) {
+  struct solver *s = user;
+  (void)m;
+  VEC_PUSH(s->a, &s->ops, o);
+}
+
+/* A free tile is in a class of its own only where an op must know its layout: stores, reductions. */
+static bool needs_class(struct solver *s, struct ir_val v) {
+  if (!is_tile(s, v) || cg_is_smem_only(s->m, &s->uses, v))
+    return false;
+  if (!cg_is_free(s->m, v))
+    return true;
+  for (uint32_t i = s->uses.first[v.id]; i; i = s->uses.list.at[i].next) {
+    enum ir_opcode c = ir_op_at(s->m, s->uses.list.at[i].op)->opcode;
+    if (c == IR_STORE || c == IR_TRANSPOSE || c == IR_RESHAPE || c == IR_ITEM || c == IR_ASSERT ||
+        cg_is_reduce(c) || (c == IR_DOT && s->uses.list.at[i].operand < 2))
+      return true;
+  }
+  return false;
+}
+
+bool cg_pass_assign_layouts(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  struct solver s = {.m = m, .a = ctx->scratch, .n = m->values.n};
+  s.uses = cg_collect_uses(m, s.a);
+  s.parent = ARENA_ARRAY(s.a, uint32_t, s.n);
+  s.layout = ARENA_ARRAY(s.a, const struct layout *, s.n);
+  s.has_class = ARENA_ARRAY(s.a, bool, s.n);
+  s.warps = (uint32_t)cg_knob_get(m, CG_KNOB_THREADS) / 32;
+  ir_walk(m, m->body, list_op, &s);
+  for (uint32_t v = 1; v < s.n; v++)
+    s.parent[v] = v;
+  for (uint32_t i = 0; i < s.ops.n; i++) {
+    const struct ir_opnode *n = ir_op_at(m, s.ops.at[i]);
+    for (uint32_t k = 0; k < n->n_out; k++)
+      s.has_class[n->out[k].id] = needs_class(&s, n->out[k]);
+    for (uint32_t k = 0; k < n->n_blocks; k++) {
+      const struct ir_blocknode *b = ir_block_at(m, n->blocks[k]);
+      for (uint32_t j = 0; j < b->args.n; j++)
+        s.has_class[b->args.at[j].id] = is_tile(&s, b->args.at[j]);
+    }
+  }
+  for (uint32_t i = 0; i < s.ops.n; i++)
+    tie_op(&s, s.ops.at[i]);
+  for (uint32_t i = 0; i < s.ops.n; i++)
+    if (ir_op_at(m, s.ops.at[i])->opcode == IR_DOT) {
+      fix(&s, find(&s, ir_op_at(m, s.ops.at[i])->out[0].id), dot_layout(&s, s.ops.at[i]));
+      spread(&s);
+    }
+  for (uint32_t class; (class = next_class(&s)) != 0; spread(&s))
+    fix(&s, class, memory_layout(&s, class));
+  for (uint32_t v = 1; v < s.n; v++)
+    if (s.has_class[v])
+      ir_value_at(m, (struct ir_val){v})->layout = ir_add_layout(m, s.layout[find(&s, v)]);
+  for (uint32_t i = 0; i < s.ops.n; i++)
+    insert_converts(&s, s.ops.at[i]);
+  *changed = true;
+  return true;
+}

@@ -1,0 +1,128 @@
+/* Limits of the target, before anything is compiled: shared memory, registers, threads.
+ *
+ * Before: storage placed. After: nothing changes; a module that would not run is refused with the
+ * limit, the sum and what it is made of, at the Lua line that asks for most. Registers are an
+ * estimate from below: fragments that live at once. */
+#include "codegen/pass.h"
+#include "codegen/recipe.h"
+#include "codegen/schedule.h"
+
+#define OTHER_REGS 20 /* addresses, indices, predicates: a kernel with fewer was not seen */
+
+static uint32_t frag_regs(const struct ir_module *m, uint32_t res) {
+  const struct ir_res *r = &m->res.at[res];
+  uint32_t elems = layout_extent(m->layouts.at[r->layout], LAYOUT_REG);
+  return (uint32_t)(((uint64_t)elems * dtype_bits((enum dtype)r->type.dtype) + 31) / 32);
+}
+
+/* The op that first touches a resource. */
+static struct ir_op first_use(const struct ir_module *m, uint32_t res) {
+  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
+    for (uint32_t i = 0; i < ir_op_at(m, o)->n_res; i++)
+      if (ir_op_at(m, o)->res[i] == res && ir_op_at(m, o)->loc)
+        return o;
+  return (struct ir_op){0};
+}
+
+static bool check_smem(const struct ir_module *m, struct ir_pass_ctx *ctx,
+                       const struct cg_target *t) {
+  uint32_t total = cg_kernel_step(m)->smem_bytes, largest = 0;
+  int64_t most = -1;
+  if (total <= t->smem_per_block)
+    return true;
+  struct strbuf sum = {.arena = ctx->scratch};
+  for (uint32_t r = 1; r < m->res.n; r++) {
+    const struct ir_res *x = &m->res.at[r];
+    int64_t bytes = cg_res_int(x, IR_ATTR_bytes, 0), slots = cg_res_int(x, IR_ATTR_slots, 1);
+    if (x->kind != IR_RES_BUF)
+      continue;
+    sb_printf(&sum, "%s%s ", sum.n ? " + " : "", ir_sym(m, x->name));
+    if (slots > 1)
+      sb_printf(&sum, "%lld x %lld", (long long)slots, (long long)(bytes / slots));
+    else
+      sb_printf(&sum, "%lld", (long long)bytes);
+    if (bytes > most) {
+      most = bytes;
+      largest = r;
+    }
+  }
+  cg_error(
+      m, ctx->diags, first_use(m, largest), DIAG_LIMIT,
+      "the kernel needs %u bytes of shared memory, %s has %u for a block: %s; use smaller tiles "
+      "or fewer stages",
+      total, t->name, t->smem_per_block, sb_str(&sum));
+  return false;
+}
+
+struct pressure {
+  uint32_t *last; /* per resource: position of the last touch, loops counted whole */
+  uint32_t *first;
+  uint32_t position;
+};
+
+static void scan(struct pressure *p, const struct ir_module *m, struct ir_block b) {
+  IR_EACH_OP (m, b, o) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    uint32_t start = ++p->position;
+    for (uint32_t i = 0; i < n->n_res; i++) {
+      uint32_t r = n->res[i];
+      if (!p->first[r])
+        p->first[r] = start;
+      p->last[r] = start;
+    }
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      scan(p, m, n->blocks[i]);
+    bool loops = n->opcode == IR_FOR || n->opcode == IR_WHILE;
+    for (uint32_t r = 1; loops && r < m->res.n; r++)
+      if (p->first[r] && p->first[r] < start && p->last[r] > start)
+        p->last[r] = p->position + 1; /* carried around the loop */
+    p->position++;
+  }
+}
+
+static bool check_regs(const struct ir_module *m, struct ir_pass_ctx *ctx,
+                       const struct cg_target *t) {
+  struct pressure p = {.last = ARENA_ARRAY(ctx->scratch, uint32_t, m->res.n + 1),
+                       .first = ARENA_ARRAY(ctx->scratch, uint32_t, m->res.n + 1)};
+  uint32_t threads = cg_kernel_step(m)->block[0], worst = 0, worst_at = 0;
+  scan(&p, m, m->body);
+  for (uint32_t at = 1; at <= p.position; at++) {
+    uint32_t sum = 0;
+    for (uint32_t r = 1; r < m->res.n; r++)
+      if (m->res.at[r].kind == IR_RES_FRAG && p.first[r] && p.first[r] <= at && at <= p.last[r])
+        sum += frag_regs(m, r);
+    if (sum > worst) {
+      worst = sum;
+      worst_at = at;
+    }
+  }
+  /* Registers are handed out to warps in units of 8 a thread. */
+  uint32_t limit = t->regs_per_sm / threads / 8 * 8;
+  limit = limit < t->max_regs_per_thread ? limit : t->max_regs_per_thread;
+  if (worst + OTHER_REGS <= limit)
+    return true;
+  struct strbuf sum = {.arena = ctx->scratch};
+  uint32_t largest = 0, most = 0;
+  for (uint32_t r = 1; r < m->res.n; r++) {
+    if (m->res.at[r].kind != IR_RES_FRAG || !p.first[r] || p.first[r] > worst_at ||
+        worst_at > p.last[r])
+      continue;
+    sb_printf(&sum, "%s%s %u", sum.n ? " + " : "", ir_sym(m, m->res.at[r].name), frag_regs(m, r));
+    if (frag_regs(m, r) > most) {
+      most = frag_regs(m, r);
+      largest = r;
+    }
+  }
+  cg_error(m, ctx->diags, first_use(m, largest), DIAG_LIMIT,
+           "a thread would hold %u registers of tiles (%s) and about %u others; with %u threads a "
+           "block it has %u: use smaller tiles or more threads",
+           worst, sb_str(&sum), OTHER_REGS, threads, limit);
+  return false;
+}
+
+bool cg_pass_check_budgets(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  const struct cg_target *t = cg_target_of(m);
+  (void)changed;
+  bool smem = check_smem(m, ctx, t);
+  return check_regs(m, ctx, t) && smem;
+}

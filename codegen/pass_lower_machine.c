@@ -1,0 +1,145 @@
+/* Scheduled tile IR to machine IR: the walk over ops, the grid, the parameters.
+ *
+ * Before: every decision is in the module (paths, layouts, stages, knobs). After: the module is at
+ * the machine stage, its params and recipe are filled; buffers have no offsets yet and barriers are
+ * only where a pipe waits: pass_place_storage.c and pass_insert_barriers.c follow.
+ *
+ * The body starts with a prologue (thread coordinates, constants, grid indices); all that follows
+ * refers to it. Blocks are launched in one line and numbered so that `group` rows of the grid are
+ * walked together, column by column: neighbours in time share operands in L2. */
+#include "base/check.h"
+#include "codegen/lower.h"
+#include "codegen/range.h"
+#include "codegen/schedule.h"
+
+static void add_arg_params(struct lower *l) {
+  struct ir_module *m = l->m;
+  l->arg_ptr = ARENA_ARRAY(l->a, struct ir_val, m->args.n + 1);
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t k = 0; k < m->args.n; k++) {
+      const struct ir_arg *a = &m->args.at[k];
+      if (!a->present || (a->kind == IR_ARG_SCALAR) != (pass == 1))
+        continue;
+      struct ir_type t = ir_scalar(a->dtype);
+      if (pass == 0)
+        t.kind = IR_PTR;
+      struct ir_param p = {.kind = pass ? RECIPE_PARAM_SCALAR : RECIPE_PARAM_PTR, .arg = k};
+      VEC_PUSH(m->arena, &m->params, p);
+      struct ir_val v = ir_add_arg(m, l->b.block, t);
+      ir_value_at(m, v)->name = a->name;
+      l->arg_ptr[k] = v;
+    }
+}
+
+/* The prologue ends before a marker, which is removed at the end. */
+static struct ir_op open_prologue(struct lower *l) {
+  struct ir_type s32 = ir_scalar(DT_S32);
+  struct ir_op marker = ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
+  l->top = l->b;
+  l->top.before = marker;
+  struct ir_builder saved = cg_enter_top(l);
+  l->lane = ir_build1(&l->b, IR_LANE_ID, s32, 0, NULL);
+  l->warp = ir_build1(&l->b, IR_WARP_ID, s32, 0, NULL);
+  cg_leave_top(l, saved);
+  return marker;
+}
+
+/* a / b and a % b of counts known to be positive. */
+static struct ir_val quotient(struct lower *l, struct ir_val a, struct ir_val b) {
+  int64_t c;
+  if (cg_is_const(l, b, &c) && c == 1)
+    return a;
+  return ir_build1(&l->b, IR_FLOORDIV, ir_scalar(DT_S32), 2, (struct ir_val[]){a, b});
+}
+
+static struct ir_val remainder_of(struct lower *l, struct ir_val a, struct ir_val b) {
+  int64_t c;
+  if (cg_is_const(l, b, &c) && c == 1)
+    return cg_s32(l, 0);
+  return ir_build1(&l->b, IR_MOD, ir_scalar(DT_S32), 2, (struct ir_val[]){a, b});
+}
+
+/* Grid indices of this block. Axis 2 is the slowest; then groups of `group` rows of axis 0; in a
+ * group axis 0 is the fastest. With group = 1 the last axis is the fastest. */
+static void lower_grid(struct lower *l, const struct ir_val *grid_args) {
+  struct ir_module *m = l->m;
+  int64_t group = cg_knob_get(m, CG_KNOB_GROUP);
+  struct ir_val index[3], size[3] = {{0}},
+                          id = ir_build1(&l->b, IR_BLOCK_ID, ir_scalar(DT_S32), 0, NULL);
+  for (uint32_t i = 0; i < m->n_grid; i++)
+    size[i] = cg_launch_s32(l, m->grid[i]);
+  if (m->n_grid == 3) {
+    struct ir_val plane = cg_mul(l, size[0], size[1]);
+    index[2] = quotient(l, id, plane);
+    id = remainder_of(l, id, plane);
+  }
+  if (m->n_grid == 1) {
+    index[0] = id;
+  } else if (group <= 1) {
+    index[0] = quotient(l, id, size[1]);
+    index[1] = remainder_of(l, id, size[1]);
+  } else {
+    struct ir_val band = cg_muli(l, size[1], group);
+    struct ir_val first = cg_muli(l, quotient(l, id, band), group);
+    struct ir_val rows = cg_op2(l, IR_MIN, cg_op2(l, IR_SUB, size[0], first), cg_s32(l, group));
+    struct ir_val in_band = remainder_of(l, id, band);
+    index[0] = cg_add(l, first, remainder_of(l, in_band, rows));
+    index[1] = quotient(l, in_band, rows);
+  }
+  for (uint32_t i = 0; i < m->n_grid; i++)
+    cg_set_scalar(l, grid_args[i], cg_cast(l, index[i], DT_INDEX));
+}
+
+/* Body arguments: views have no value of their own; dims are computed where they are read. */
+static void bind_entry(struct lower *l, const struct ir_blocknode *body) {
+  struct ir_module *m = l->m;
+  uint32_t k = 0;
+  for (uint32_t i = 0; i < m->args.n; i++) {
+    if (!m->args.at[i].present)
+      continue;
+    if (m->args.at[i].kind == IR_ARG_SCALAR)
+      cg_set_scalar(l, body->args.at[k], l->arg_ptr[i]);
+    k++;
+  }
+  for (uint32_t i = 0; i < m->dims.n; i++, k++) {
+    if (!l->uses.count[body->args.at[k].id])
+      continue;
+    struct expr e = expr_sym(&m->exprs, ir_sym(m, m->dims.at[i]));
+    cg_set_scalar(l, body->args.at[k], cg_launch_index(l, e));
+  }
+  lower_grid(l, body->args.at + k);
+}
+
+static struct expr grid_size(struct ir_module *m) {
+  struct expr e = m->grid[0];
+  for (uint32_t i = 1; i < m->n_grid; i++)
+    e = expr_op2(&m->exprs, EXPR_MUL, e, m->grid[i]);
+  return e;
+}
+
+bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  struct lower l = {.m = m, .ctx = ctx, .a = ctx->scratch, .target = cg_target_of(m)};
+  struct ir_block old = m->body;
+  l.n_val = m->values.n;
+  l.uses = cg_collect_uses(m, l.a);
+  l.val = ARENA_ARRAY(l.a, struct cg_lval, l.n_val);
+  l.threads = (uint32_t)cg_knob_get(m, CG_KNOB_THREADS);
+  l.warps = l.threads / 32;
+  map_init(&l.exprs, l.a);
+  map_init(&l.coords, l.a);
+  map_init(&l.consts, l.a);
+  l.b = (struct ir_builder){.m = m, .block = ir_new_block(m, (struct ir_op){0})};
+  add_arg_params(&l);
+  struct ir_op marker = open_prologue(&l);
+  /* Facts about entry values are looked up through m->body: it changes last. */
+  bind_entry(&l, ir_block_at(m, old));
+  cg_lower_block(&l, old);
+  l.b.loc = 0;
+  ir_build(&l.b, IR_RETURN, 0, NULL, 0, NULL);
+  ir_remove(m, marker);
+  m->body = l.top.block;
+  m->stage = IR_MACHINE_STAGE;
+  cg_fill_recipe(&l, grid_size(m));
+  *changed = true;
+  return true;
+}

@@ -1,0 +1,33 @@
+/* From tile IR to machine IR on every target: what runs, in which order, and why there.
+ *
+ * The portable path needs cp.async, ldmatrix and mma.sync: sm_80 and up. */
+#include "codegen/pass.h"
+
+static const struct ir_pass passes[] = {
+    /* A sum with a dot becomes the dot's accumulator: before anything looks at accumulators. */
+    {"fuse_accumulate", cg_pass_fuse_accumulate},
+    /* Edges and alignment, while offsets are still whole expressions of grid, loops and dims. */
+    {"bound_accesses", cg_pass_bound_accesses},
+    /* Instruction and operand paths; alignment decides between asynchronous and staged copies. From
+     * here on the module is scheduled IR. */
+    {"choose_paths", cg_pass_choose_paths},
+    /* Knobs the caller left open: warps and stages follow from dots and what they load. */
+    {"fill_schedule", cg_pass_fill_schedule},
+    /* Layouts from anchors, given warps; conflicts become converts. */
+    {"assign_layouts", cg_pass_assign_layouts},
+    /* (stage, order), given the slots; last of the decisions. */
+    {"pipeline_loops", cg_pass_pipeline_loops},
+    /* Decisions become machine IR. */
+    {"lower_machine", cg_pass_lower_machine},
+    /* Places in shared memory: when all buffers are known. */
+    {"place_storage", cg_pass_place_storage},
+    /* Barriers: when it is known which buffers share bytes. */
+    {"insert_barriers", cg_pass_insert_barriers},
+    /* Limits, before anything is compiled. */
+    {"check_budgets", cg_pass_check_budgets},
+};
+
+const struct ir_pass *cg_pipeline(uint32_t *n) {
+  *n = sizeof passes / sizeof passes[0];
+  return passes;
+}
