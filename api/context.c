@@ -118,7 +118,7 @@ enum kiln_status api_runtime(struct kiln_context *ctx, struct rt_ctx **out) {
 }
 
 enum kiln_status api_device(struct kiln_context *ctx, struct rt_device **out) {
-  struct rt_ctx *rt;
+  struct rt_ctx *rt = NULL;
   enum kiln_status st = api_runtime(ctx, &rt);
   if (st == KILN_OK && !ctx->device) {
     int n = 0;

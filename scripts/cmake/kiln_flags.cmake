@@ -9,7 +9,8 @@ target_compile_options(kiln_flags INTERFACE
   -Wmissing-prototypes -Wwrite-strings -Wvla
   -ffp-contract=off      # the interpreter's rounding must not depend on the compiler
   -fno-strict-overflow -fno-omit-frame-pointer
-  "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=") # no machine paths in what is built
+  # No machine paths in what is built.
+  "-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
 
 if(KILN_STRESS)
   target_compile_definitions(kiln_flags INTERFACE KILN_STRESS)
