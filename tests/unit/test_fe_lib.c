@@ -1,7 +1,7 @@
 /* The sandbox library in a stock lua_State: programs whose output must be stock Lua's, journalled
  * writes, device values, limits, require, and failing allocations. */
 #include "frontend/lib.h"
-#include "help_lua.h"
+#include "help_stock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ struct box {
   struct oom_trap trap;
   struct strbuf out;
   uint64_t steps, max_steps;
-  const struct module *modules; /* NULL: from HL_FOLDER */
+  const struct module *modules; /* NULL: from HS_FOLDER */
   const char *root;
   size_t memory, max_memory;
   long fail_at; /* the n-th allocation from now fails; 0: none does */
@@ -229,7 +229,7 @@ static void box_init(struct box *b) {
   memset(b, 0, sizeof *b);
   arena_init(&b->arena, &mem_libc, &b->trap);
   b->out.arena = &b->arena;
-  b->root = HL_FOLDER;
+  b->root = HS_FOLDER;
   b->host = (struct fe_lib_host){
       .user = b,
       .charge = host_charge,
@@ -313,16 +313,16 @@ static void check_program(const char *name) {
   struct box b;
   box_open(&b);
   size_t n;
-  char *text = hl_read(&b.arena, name, &n);
+  char *text = hs_read(&b.arena, name, &n);
   struct strbuf stock = {.arena = &b.arena};
-  hl_run_stock(name, text, n, hl_is_exact(), &stock);
-  if (!hl_is_exact())
+  hs_run_stock(name, text, n, hs_is_exact(), &stock);
+  if (!hs_is_exact())
     print_message("%s: messages are not compared: this Lua is not 5.4.4\n", name);
-  lua_pushboolean(b.L, hl_is_exact());
+  lua_pushboolean(b.L, hs_is_exact());
   lua_setglobal(b.L, "exact");
   if (box_run(&b, "@program.lua", text, n) != LUA_OK)
     fail_msg("%s with our library: %s", name, sb_str(&b.out));
-  hl_compare(name, &stock, &b.out);
+  hs_compare(name, &stock, &b.out);
   box_free(&b);
 }
 
@@ -332,7 +332,7 @@ static void test_programs(void **state) {
   struct oom_trap trap;
   arena_init(&a, &mem_libc, &trap);
   const char *const *names;
-  uint32_t n = hl_list(&a, &names);
+  uint32_t n = hs_list(&a, &names);
   assert_true(n > 0);
   for (uint32_t i = 0; i < n; i++)
     check_program(names[i]);
