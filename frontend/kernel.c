@@ -353,12 +353,18 @@ static void check_fields(lua_State *L, struct fe_file *f, int table) {
   }
 }
 
-static int make_kernel(lua_State *L) {
-  struct fe_file *f = dsl_of(L);
+static struct dsl_kernel *to_kernel(lua_State *L, int idx) {
+  if (lua_type(L, idx) != LUA_TUSERDATA || !lua_getmetatable(L, idx))
+    return NULL;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
+  bool same = lua_rawequal(L, -1, -2);
+  lua_pop(L, 2);
+  return same ? *(struct dsl_kernel **)lua_touserdata(L, idx) : NULL;
+}
+
+/* The description is the table at index 1, all else is dropped; pushes the kernel. */
+static int describe_kernel(lua_State *L, struct fe_file *f) {
   lua_settop(L, 1);
-  if (lua_type(L, 1) != LUA_TTABLE)
-    fe_error(f->fe, DIAG_KERNEL_FIELD, "kernel takes a table, as kernel { name = ... }; got %s",
-             fe_describe(f->fe, 1));
   if (f->mode != DSL_IDLE || fe_region_top(f->fe))
     fe_error(f->fe, DIAG_KERNEL_FIELD, "a kernel cannot be made while another one runs");
   struct dsl_kernel *k = ARENA_NEW(fe_arena(f->fe), struct dsl_kernel);
@@ -394,20 +400,73 @@ static int make_kernel(lua_State *L) {
   lua_getfield(L, 1, "cases");
   dsl_read_cases(L, f, &k->pub, 2);
   VEC_PUSH(fe_arena(f->fe), &f->made, k);
-  struct dsl_kernel **box = lua_newuserdatauv(L, sizeof(void *), 0);
+  struct dsl_kernel **box = lua_newuserdatauv(L, sizeof(void *), 1);
   *box = k;
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1); /* for with{...} */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
   lua_setmetatable(L, -2);
   return 1;
 }
 
-static struct dsl_kernel *to_kernel(lua_State *L, int idx) {
-  if (lua_type(L, idx) != LUA_TUSERDATA || !lua_getmetatable(L, idx))
-    return NULL;
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &meta_key);
-  bool same = lua_rawequal(L, -1, -2);
-  lua_pop(L, 2);
-  return same ? *(struct dsl_kernel **)lua_touserdata(L, idx) : NULL;
+static int make_kernel(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  lua_settop(L, 1);
+  if (lua_type(L, 1) != LUA_TTABLE)
+    fe_error(f->fe, DIAG_KERNEL_FIELD, "kernel takes a table, as kernel { name = ... }; got %s",
+             fe_describe(f->fe, 1));
+  return describe_kernel(L, f);
+}
+
+static void copy_fields(lua_State *L, int from, int to) {
+  lua_pushnil(L);
+  while (lua_next(L, from)) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, to);
+  }
+}
+
+/* k:with{...}: the same kernel with some fields of its description replaced. */
+static int kernel_with(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  lua_settop(L, 2);
+  if (!to_kernel(L, 1) || lua_type(L, 2) != LUA_TTABLE)
+    fe_error(f->fe, DIAG_KERNEL_FIELD, "with is called as k:with { cases = ... }; got %s",
+             fe_describe(f->fe, 2));
+  static const char *const fixed[] = {"args", "body", "grid"};
+  for (uint32_t i = 0; i < 3; i++) {
+    lua_getfield(L, 2, fixed[i]);
+    if (!lua_isnil(L, -1))
+      fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "with cannot replace `%s`: that is another kernel",
+                    fixed[i]);
+    lua_pop(L, 1);
+  }
+  lua_newtable(L);
+  lua_getiuservalue(L, 1, 1);
+  copy_fields(L, 4, 3);
+  copy_fields(L, 2, 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    lua_getfield(L, 4, fixed[i]);
+    lua_setfield(L, 3, fixed[i]);
+  }
+  fe_born(f->fe, 3);
+  lua_pushvalue(L, 3);
+  lua_replace(L, 1);
+  return describe_kernel(L, f);
+}
+
+static int kernel_index(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  if (lua_type(L, 2) == LUA_TSTRING && str_eq(lua_tostring(L, 2), "with")) {
+    static const luaL_Reg list[] = {{"with", kernel_with}, {NULL, NULL}};
+    lua_newtable(L);
+    dsl_register(L, f, list);
+    lua_getfield(L, -1, "with");
+    return 1;
+  }
+  fe_error(f->fe, DIAG_KERNEL_FIELD, "a kernel has no %s; it has with",
+           lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : fe_describe(f->fe, 2));
 }
 
 static int kernel_tostring(lua_State *L) {
@@ -432,7 +491,9 @@ static void push_meta(lua_State *L, struct fe_file *f, const char *name, lua_CFu
 }
 
 void dsl_open_kernel(lua_State *L, struct fe_file *f) {
+  static const luaL_Reg index[] = {{"__index", kernel_index}, {NULL, NULL}};
   push_meta(L, f, "kernel", kernel_tostring);
+  dsl_register(L, f, index);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
   lua_newuserdatauv(L, 1, 0);
   push_meta(L, f, "any", any_tostring);
@@ -517,7 +578,7 @@ static void run_load(struct fe_state *fe, void *user) {
   struct diag_loc file = DIAG_NOWHERE;
   for (uint32_t i = 1; i < f->diags->files.n; i++)
     if (str_eq(f->diags->files.at[i].name, c->name))
-      file.file = i;
+      file = (struct diag_loc){i, 1, 1};
   take_kernels(L, f, lua_gettop(L), file);
   lua_settop(L, 0);
 }

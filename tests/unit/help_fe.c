@@ -54,9 +54,7 @@ void hf_free(struct hf *h) {
 }
 
 static void put_place(struct hf *h, struct strbuf *out, struct diag_loc loc) {
-  if (loc.file && !loc.line)
-    sb_printf(out, "%s: ", diag_file_name(&h->diags, loc.file));
-  else if (loc.file)
+  if (loc.file)
     sb_printf(out, "%s:%u:%u: ", diag_file_name(&h->diags, loc.file), loc.line, loc.col);
 }
 
