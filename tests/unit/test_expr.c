@@ -137,36 +137,42 @@ static struct expr random_expr(struct expr_pool *p, int depth, struct want *w) {
   return expr_op3(p, op, a, b, c);
 }
 
+/* One random expression through print, parse, import and evaluation; true if it had a value. */
+static bool check_random(struct expr_pool *pool, struct expr_pool *other, int depth) {
+  struct want w;
+  struct expr e = random_expr(pool, depth, &w);
+  const char *text = print(pool, e);
+  struct expr back = parse(pool, text);
+  if (back.id != e.id)
+    fail_msg("`%s` reads back as `%s`", text, print(pool, back));
+  struct expr far = expr_import(other, pool, e);
+  assert_string_equal(print(other, far), text);
+  int64_t v;
+  const char *why;
+  bool ok = expr_eval(pool, e, lookup, (void *)(uintptr_t)values, &v, &why);
+  /* Folding may only remove a failure (0 * x, and, or), never add one or change a value. */
+  if (w.ok && (!ok || v != w.value))
+    fail_msg("`%s`: %s %lld, expected %lld", text, ok ? "value" : why, (long long)v,
+             (long long)w.value);
+  if (!ok)
+    assert_non_null(why);
+  return w.ok;
+}
+
 static void test_random(void **state) {
   (void)state;
   rng_state = 20261130;
-  struct fixture f;
-  start(&f);
-  struct expr_pool other;
-  expr_pool_init(&other, &f.mem.arena, symtab_new(&f.mem.arena));
   int valued = 0;
-  for (int i = 0; i < 20000; i++) {
-    struct want w;
-    struct expr e = random_expr(&f.pool, 1 + i % 5, &w);
-    const char *text = print(&f.pool, e);
-    struct expr back = parse(&f.pool, text);
-    if (back.id != e.id)
-      fail_msg("`%s` reads back as `%s`", text, print(&f.pool, back));
-    struct expr far = expr_import(&other, &f.pool, e);
-    assert_string_equal(print(&other, far), text);
-    int64_t v;
-    const char *why;
-    bool ok = expr_eval(&f.pool, e, lookup, (void *)(uintptr_t)values, &v, &why);
-    /* Folding may only remove a failure (0 * x, and, or), never add one or change a value. */
-    if (w.ok && (!ok || v != w.value))
-      fail_msg("`%s`: %s %lld, expected %lld", text, ok ? "value" : why, (long long)v,
-               (long long)w.value);
-    if (!ok)
-      assert_non_null(why);
-    valued += w.ok;
+  for (int round = 0; round < 200; round++) { /* short pools: arenas do not shrink */
+    struct fixture f;
+    start(&f);
+    struct expr_pool other;
+    expr_pool_init(&other, &f.mem.arena, symtab_new(&f.mem.arena));
+    for (int i = 0; i < 100; i++)
+      valued += check_random(&f.pool, &other, 1 + i % 5);
+    arena_free(&f.mem.arena);
   }
   assert_true(valued > 10000);
-  arena_free(&f.mem.arena);
 }
 
 static void test_texts(void **state) {
