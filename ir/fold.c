@@ -26,8 +26,9 @@ bool ir_holds_all(enum dtype to, enum dtype from) {
     enum dtype t;
     int bits;
   } exact[] = {{DT_F16, 11}, {DT_BF16, 8}, {DT_F32, 24}, {DT_F64, 53}};
+  /* A cast between equal types of 8 bits is not nothing: it saturates infinities. */
   if (to == from)
-    return true;
+    return !dtype_is_float(to) || dtype_bits(to) > 8;
   if (to == DT_BOOL)
     return false;
   if (dtype_is_float(from)) {

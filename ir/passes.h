@@ -21,7 +21,7 @@ bool ir_constant_of(const struct ir_module *m, struct ir_val v, struct ir_consta
  * one whose rounding is not fixed (exp, ...), or because an index would overflow. */
 bool ir_fold(enum ir_opcode opcode, enum dtype result, const struct ir_constant in[3],
              struct ir_constant *out);
-/* Can dtype `to` hold every value of `from` exactly? */
+/* Does a cast from `from` to `to` keep every value, infinities included? */
 bool ir_holds_all(enum dtype to, enum dtype from);
 
 /* carry.c: takes results of a for or if away, with their initial values, block arguments and

@@ -6,8 +6,9 @@ static const struct ir_blocknode *block_of(const struct ir_check *c, uint32_t i)
   return ir_block_at(c->m, c->n->blocks[i]);
 }
 
-static bool is_data(struct ir_type t) {
-  return t.kind == IR_SCALAR || t.kind == IR_TILE;
+/* What loops and conditionals may carry. Pointers exist in the machine stage only. */
+static bool is_carriable(struct ir_type t) {
+  return t.kind == IR_SCALAR || t.kind == IR_TILE || t.kind == IR_PTR;
 }
 
 /* The last op of a block if it is the terminator wanted there; a missing or another one is reported
@@ -47,7 +48,7 @@ static void check_yield(struct ir_check *c, struct ir_block b, uint32_t n_to,
 static bool check_carried(struct ir_check *c, uint32_t n, const struct ir_val *v) {
   struct ir_type_text a;
   for (uint32_t i = 0; i < n; i++)
-    if (!is_data(ir_type_of(c->m, v[i]))) {
+    if (!is_carriable(ir_type_of(c->m, v[i]))) {
       ir_rule_fail(c, "carries scalars and tiles, not %s",
                    ir_type_text(ir_type_of(c->m, v[i]), &a));
       return false;

@@ -544,8 +544,12 @@ static void verify_op(struct verifier *v, struct ir_op o, uint32_t depth) {
   }
   for (uint32_t i = 0; i < n->n_blocks; i++) {
     const struct ir_blocknode *bn = ir_block_at(m, n->blocks[i]);
-    for (uint32_t k = 0; k < bn->args.n; k++)
+    for (uint32_t k = 0; k < bn->args.n; k++) {
+      const struct ir_value *arg = ir_value_at(m, bn->args.at[k]);
       check_value(&c, bn->args.at[k], "block argument", k);
+      if (arg->def.id || arg->block.id != n->blocks[i].id || arg->index != k)
+        ir_rule_fail(&c, "block argument %u belongs to another block", k + 1);
+    }
   }
   if ((c.info->traits & IR_TERM) && n->next.id)
     ir_rule_fail(&c, "ends its block, but another op follows");
