@@ -1,6 +1,6 @@
 /* A CUDA driver in host memory, behind the runtime's table: allocations are host memory, copies and
- * memsets really happen, kernels are C functions, time is counted rather than measured, and any call
- * can be made to fail. One fake GPU per process; help_fake_start begins afresh. */
+ * memsets really happen, kernels are C functions, time is counted rather than measured, and any
+ * call can be made to fail. One fake GPU per process; help_fake_start begins afresh. */
 #ifndef KILN_TESTS_HELP_FAKE_H
 #define KILN_TESTS_HELP_FAKE_H
 

@@ -162,7 +162,8 @@ static void test_log(void **state) {
       "ptxas info    : Compile time = 9.961 ms\n"
       "ptxas info    : Compiling entry function 'spill' for 'sm_90a'\n"
       "ptxas info    : Function properties for spill\n"
-      "ptxas         .     2960 bytes stack frame, 2576 bytes spill stores, 2528 bytes spill loads\n"
+      "ptxas         .     2960 bytes stack frame, 2576 bytes spill stores, 2528 bytes spill "
+      "loads\n"
       "ptxas info    : Used 32 registers, used 1 barriers, 2960 bytes cumulative stack size, 256 "
       "bytes smem, 368 bytes cmem[0]\n"
       "ptxas info    : Function properties for _Z1gf\n"
@@ -613,7 +614,8 @@ static void test_nvrtc_rejections(void **state) {
       "    for (int i = 0; i < 200; i++) r[i] = r[i] * r[(i + 7) % 200];\n"
       "  for (int i = 0; i < 200; i++) a[i * threadIdx.x] = r[i];\n}\n";
   static const char serialized[] =
-      "extern \"C\" __global__ void wg(float *out, unsigned long long da, unsigned long long db) {\n"
+      "extern \"C\" __global__ void wg(float *out, unsigned long long da,\n"
+      "                              unsigned long long db) {\n"
       "  float c[4] = {0, 0, 0, 0};\n"
       "  asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n"
       "  for (int k = 0; k < 4; k++) {\n"

@@ -1,6 +1,6 @@
 /* Devices, buffers, launches by recipe and timing on the fake driver: what is handed to the driver,
- * what is refused and in which words, and that every failing allocation and every failing driver call
- * ends in one error and leaves nothing behind. */
+ * what is refused and in which words, and that every failing allocation and every failing driver
+ * call ends in one error and leaves nothing behind. */
 #include "help_fake.h"
 
 #include <stdlib.h>
