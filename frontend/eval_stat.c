@@ -9,8 +9,14 @@
 
 /* ---- variables ---- */
 
+static void tell_name(struct fe_state *fe, const struct fe_var *v) {
+  if (fe_is_dev(fe->L, -1) && fe->tracer)
+    fe->tracer->named(fe->tracer->user, lua_touserdata(fe->L, -1), v->name->s);
+}
+
 void fe_declare(struct fe_state *fe, struct fe_act *A, const struct fe_var *v) {
   lua_State *L = fe->L;
+  tell_name(fe, v);
   struct fe_stamp *s = &fe->stamps[A->stamps + v->slot];
   s->born = fe->serial;
   s->logged = 0;
@@ -33,6 +39,7 @@ void fe_assign_box(struct fe_state *fe, int idx) {
 }
 
 void fe_assign_local(struct fe_state *fe, struct fe_act *A, const struct fe_var *v) {
+  tell_name(fe, v);
   int idx = fe_slot_index(A, v);
   if (v->boxed) {
     fe_assign_box(fe, idx);

@@ -173,6 +173,9 @@ struct fe_tracer {
                     const struct fe_slot *slots);
   void (*build_while)(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots);
 
+  /* A variable called `name` was given the device value (of any kind): for people who read the IR. */
+  void (*named)(void *user, struct fe_dev *dev, const char *name);
+
   /* assert(device condition, ...) and print(... device value ...): the arguments are the whole
    * stack. They return the number of results pushed. */
   int (*dev_assert)(void *user, lua_State *L);

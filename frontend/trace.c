@@ -163,6 +163,17 @@ static bool is_scalar_type(void *user, struct fe_type type) {
   return type.id && dsl_type(user, type).kind == IR_SCALAR;
 }
 
+/* The first name stays: `local q = p` says less of a value than the p that made it. */
+static void named(void *user, struct fe_dev *dev, const char *name) {
+  struct fe_file *f = user;
+  if (dev->kind != FE_DEV_VALUE || fe_is_unknown(dev) || f->mode != DSL_BODY)
+    return;
+  struct ir_value *v = ir_value_at(f->m, ((struct dsl_val *)dev)->v);
+  /* A value of a region that was dropped has lost its place in the module. */
+  if (((struct dsl_val *)dev)->v.id < f->m->values.n && !v->name.id)
+    v->name = symtab_get(f->m->syms, name);
+}
+
 /* ---- print and assert ---- */
 
 static struct sym text_sym(struct fe_file *f, const char *s, size_t n) {
@@ -246,6 +257,7 @@ void dsl_fill_tracer(struct fe_file *f) {
   t->describe_type = describe_type;
   t->fits = fits;
   t->is_scalar_type = is_scalar_type;
+  t->named = named;
   t->index_type = dsl_type_id(f, ir_scalar(DT_INDEX));
   t->bool_type = dsl_type_id(f, ir_scalar(DT_BOOL));
   t->dev_assert = dev_assert;

@@ -52,6 +52,8 @@ static void fuse(void *user, struct ir_module *m, struct ir_op o) {
       continue;
     ir_op_at(m, dot)->in[2] = acc;
     x->now[n->out[0].id] = product;
+    if (ir_value_at(m, n->out[0])->name.id)
+      ir_value_at(m, product)->name = ir_value_at(m, n->out[0])->name;
     x->uses[product.id] = x->uses[n->out[0].id];
     VEC_PUSH(x->scratch, &x->gone, o);
     return;

@@ -13,14 +13,14 @@ print: nil	nil	tensor	f32	true
     %9 = cast %2 : index
     %10 = load %0, %9 : f32(4)
     %11 = splat %1 : f32(4)
-    %12 = mul %10, %11 : f32(4)
+    %12 "x" = mul %10, %11 : f32(4)
     %13 = cast %3 : index
     %14 = const 0 : index
     %15 = const 2 : index
-    %16 "x" = for %17: index = %14, %13, %15 carry(%18 "x": f32(4) = %12) : f32(4) {
+    %16 "x" = for %17 "k": index = %14, %13, %15 carry(%18 "x": f32(4) = %12) : f32(4) {
       %19 = cast %17 : f32
       %20 = splat %19 : f32(4)
-      %21 = add %18, %20 : f32(4)
+      %21 "x" = add %18, %20 : f32(4)
       yield %21
     }
     %22 = const 2.0 : f32

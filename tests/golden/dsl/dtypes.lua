@@ -15,11 +15,11 @@ local w = cast(sum(h), f32) + rowsum(cast(h, f32):row()):reshape(1)
 --[====[ expect
   body(%0 "H": view bf16(?), %1 "N": view s32(?), %2 "M": index, %3 "L": index, %4: index, %5: index) {
     %6 = const 0 : index
-    %7 = load %0, %6 : bf16(8)
+    %7 "h" = load %0, %6 : bf16(8)
     %8 = const 0 : s8
-    %9 = splat %8 : s8(8)
+    %9 "n8" = splat %8 : s8(8)
     %10 = const 0 : u8
-    %11 = splat %10 : u8(8)
+    %11 "u" = splat %10 : u8(8)
     %12 = const 2.0 : bf16
     %13 = splat %12 : bf16(8)
     %14 = mul %7, %13 : bf16(8)
@@ -84,7 +84,7 @@ local w = cast(sum(h), f32) + rowsum(cast(h, f32):row()):reshape(1)
     store %0, %63, %65
     %66 = const 0.0999755859375 : f16
     %67 = const 3.0 : f16
-    %68 = mul %66, %67 : f16
+    %68 "s" = mul %66, %67 : f16
     %69 = cast %68 : bf16
     %70 = splat %69 : bf16(1)
     store %0, %4, %70
@@ -98,7 +98,7 @@ local w = cast(sum(h), f32) + rowsum(cast(h, f32):row()):reshape(1)
     %78 = reduce_sum %77 {axis = 1} : f32(1,1)
     %79 = reshape %78 : f32(1)
     %80 = splat %75 : f32(1)
-    %81 = add %80, %79 : f32(1)
+    %81 "w" = add %80, %79 : f32(1)
     return
   }
 }

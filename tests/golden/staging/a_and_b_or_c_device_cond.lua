@@ -6,12 +6,12 @@ local x = i > 0 and d.T or 5 local y = (i>1) and 3 or 4 a.C:store({x,y}, zeros(f
     %12 = const 0 : index
     %13 = gt %10, %12 : bool
     %14 = const 5 : index
-    %15 = select %13, %7, %14 : index
+    %15 "x" = select %13, %7, %14 : index
     %16 = const 1 : index
     %17 = gt %10, %16 : bool
     %18 = const 3 : index
     %19 = const 4 : index
-    %20 = select %17, %18, %19 : index
+    %20 "y" = select %17, %18, %19 : index
     %21 = const 0.0 : f32
     %22 = splat %21 : f32(1,1)
     store %2, %15, %20, %22

@@ -5,9 +5,9 @@ local n = 0 for k in range(0,d.K,32) do n = n + 1 end a.C:store({n}, zeros(f32,1
     %11 = const 0 : index
     %12 = const 32 : index
     %13 = const 0 : index
-    %14 "n" = for %15: index = %11, %3, %12 carry(%16 "n": index = %13) : index {
+    %14 "n" = for %15 "k": index = %11, %3, %12 carry(%16 "n": index = %13) : index {
       %17 = const 1 : index
-      %18 = add %16, %17 : index
+      %18 "n" = add %16, %17 : index
       yield %18
     }
     %19 = const 0.0 : f32

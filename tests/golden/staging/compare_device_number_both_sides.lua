@@ -9,7 +9,7 @@ local m = 3 < i and i <= 7 and 0 ~= i a.C:store({0}, where(m, zeros(f32,1), 1))
     %15 = and %12, %14 : bool
     %16 = const 0 : index
     %17 = ne %16, %9 : bool
-    %18 = and %15, %17 : bool
+    %18 "m" = and %15, %17 : bool
     %19 = const 0.0 : f32
     %20 = splat %19 : f32(1)
     %21 = const 1.0 : f32

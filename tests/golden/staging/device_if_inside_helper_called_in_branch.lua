@@ -1,7 +1,7 @@
 -- device if inside helper called in branch
 local function clampi(x) local r = x if x > 5 then r = 5 end return r end local s = 0 if i > 3 then s = clampi(i) else s = clampi(j) end a.C:store({s}, zeros(f32,1))
 --[====[ expect
-  body(%0 "A": view bf16(?), %1 "E": view f32(?,?,?,?), %2 "C": view f32(?), %3 "K": index, %4 "M": index, %5 "N": index, %6 "S": index, %7 "T": index, %8 "L": index, %9: index, %10: index) {
+  body(%0 "A": view bf16(?), %1 "E": view f32(?,?,?,?), %2 "C": view f32(?), %3 "K": index, %4 "M": index, %5 "N": index, %6 "S": index, %7 "T": index, %8 "L": index, %9 "r": index, %10 "r": index) {
     %11 = const 3 : index
     %12 = gt %9, %11 : bool
     %13 "s" = if %12 : index {

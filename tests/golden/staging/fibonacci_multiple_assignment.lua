@@ -6,8 +6,8 @@ local x,y = 0,1 for k in range(0,d.K) do x, y = y, x+y end a.C:store({x}, zeros(
     %12 = const 1 : index
     %13 = const 0 : index
     %14 = const 1 : index
-    %15 "x", %16 "y" = for %17: index = %11, %3, %12 carry(%18 "x": index = %13, %19 "y": index = %14) : index, index {
-      %20 = add %18, %19 : index
+    %15 "x", %16 "y" = for %17 "k": index = %11, %3, %12 carry(%18 "x": index = %13, %19 "y": index = %14) : index, index {
+      %20 "y" = add %18, %19 : index
       yield %19, %20
     }
     %21 = const 0.0 : f32

@@ -6,13 +6,13 @@ local x,y,z = 0, zeros(f32,4,1), 5
 --[====[ expect
   body(%0 "A": view bf16(?), %1 "E": view f32(?,?,?,?), %2 "C": view f32(?,?), %3 "K": index, %4 "M": index, %5 "N": index, %6 "S": index, %7 "T": index, %8 "L": index, %9 "P": index, %10: index, %11: index) {
     %12 = const 0.0 : f32
-    %13 = splat %12 : f32(4,1)
+    %13 "y" = splat %12 : f32(4,1)
     %14 = const 0 : index
     %15 = eq %10, %14 : bool
     %16 "x", %17 "y", %18 "z" = if %15 : index, f32(4,1), index {
       %19 = const 1.0 : f32
       %20 = splat %19 : f32(4,1)
-      %21 = add %13, %20 : f32(4,1)
+      %21 "y" = add %13, %20 : f32(4,1)
       %22 = const 1 : index
       %23 = const 5 : index
       yield %22, %21, %23
@@ -22,7 +22,7 @@ local x,y,z = 0, zeros(f32,4,1), 5
       %26 "x", %27 "y", %28 "z" = if %25 : index, f32(4,1), index {
         %29 = const 2.0 : f32
         %30 = splat %29 : f32(4,1)
-        %31 = mul %13, %30 : f32(4,1)
+        %31 "y" = mul %13, %30 : f32(4,1)
         %32 = const 0 : index
         %33 = const 7 : index
         yield %32, %31, %33

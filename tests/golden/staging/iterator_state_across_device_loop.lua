@@ -5,7 +5,7 @@ local function it() local q=0 return function() q=q+1 return q end end local g=i
     %11 = const 0 : index
     %12 = const 1 : index
     %13 = const 0 : index
-    %14 "q" = for %15: index = %11, %3, %12 carry(%16 "q": index = %13) : index {
+    %14 "q" = for %15 "k": index = %11, %3, %12 carry(%16 "q": index = %13) : index {
       %17 = const 1 : index
       %18 = add %16, %17 : index
       %19 = const 0.0 : f32

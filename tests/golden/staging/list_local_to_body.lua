@@ -4,7 +4,7 @@ for k in range(0,d.K,32) do local t={} for r=1,3 do t[#t+1]=zeros(f32,4)+r end a
   body(%0 "A": view bf16(?), %1 "E": view f32(?,?,?,?), %2 "C": view f32(?), %3 "K": index, %4 "M": index, %5 "N": index, %6 "S": index, %7 "T": index, %8 "L": index, %9: index, %10: index) {
     %11 = const 0 : index
     %12 = const 32 : index
-    for %13: index = %11, %3, %12 {
+    for %13 "k": index = %11, %3, %12 {
       %14 = const 0.0 : f32
       %15 = splat %14 : f32(4)
       %16 = const 1.0 : f32

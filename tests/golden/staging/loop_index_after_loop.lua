@@ -5,7 +5,7 @@ local last = 0 for k in range(0,d.K,32) do last = k end a.C:store({last}, zeros(
     %11 = const 0 : index
     %12 = const 32 : index
     %13 = const 0 : index
-    %14 "last" = for %15: index = %11, %3, %12 carry(%16 "last": index = %13) : index {
+    %14 "last" = for %15 "k": index = %11, %3, %12 carry(%16 "last": index = %13) : index {
       yield %15
     }
     %17 = const 0.0 : f32

@@ -8,13 +8,13 @@ end
 a.C:store({0}, x * y)
 --[====[ expect
   body(%0 "A": view bf16(?), %1 "E": view f32(?,?,?,?), %2 "C": view f32(?), %3 "K": index, %4 "M": index, %5 "N": index, %6 "S": index, %7 "T": index, %8 "L": index, %9: index, %10: index) {
-    %11 = const 0.5 : f32
+    %11 "x" = const 0.5 : f32
     %12 = const 0 : index
     %13 = gt %9, %12 : bool
     %14 "x", %15 "y" = if %13 : f32, f32 {
       %16 = const 1.0 : f32
       %17 = const 3.0 : f32
-      %18 = add %16, %17 : f32
+      %18 "y" = add %16, %17 : f32
       %19 = const 3.0 : f32
       yield %19, %18
     } else {

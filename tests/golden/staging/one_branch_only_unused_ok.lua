@@ -6,7 +6,7 @@ local y if i > 0 then y = zeros(f32,4) a.C:store({0}, y) end
     %12 = gt %9, %11 : bool
     if %12 {
       %13 = const 0.0 : f32
-      %14 = splat %13 : f32(4)
+      %14 "y" = splat %13 : f32(4)
       %15 = const 0 : index
       store %2, %15, %14
       yield

@@ -9,7 +9,7 @@ local m = i > 0 and (function() t2 = nil return j > pair(j)[2] end)()
     %13 = const 1 : index
     %14 = add %10, %13 : index
     %15 = gt %10, %14 : bool
-    %16 = and %12, %15 : bool
+    %16 "m" = and %12, %15 : bool
     return
   }
 }
