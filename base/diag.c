@@ -47,20 +47,21 @@ static void append_file(void *user) {
 static void append_diag(void *user) {
   struct append *x = user;
   struct diag_sink *s = x->sink;
-  x->diag.message = format(&s->arena, x->fmt, x->ap);
-  VEC_PUSH(&s->arena, &s->list, x->diag);
+  x->diag.message = format(&s->messages, x->fmt, x->ap);
+  VEC_PUSH(&s->messages, &s->list, x->diag);
 }
 
 static void append_note(void *user) {
   struct append *x = user;
   struct diag_sink *s = x->sink;
-  x->note.text = format(&s->arena, x->fmt, x->ap);
-  VEC_PUSH(&s->arena, &VEC_LAST(&s->list).notes, x->note);
+  x->note.text = format(&s->messages, x->fmt, x->ap);
+  VEC_PUSH(&s->messages, &VEC_LAST(&s->list).notes, x->note);
 }
 
 bool diag_init(struct diag_sink *s, const struct mem_alloc *mem) {
   memset(s, 0, sizeof *s);
   arena_init(&s->arena, mem, &s->trap);
+  arena_init(&s->messages, mem, &s->trap);
   s->max_errors = 200;
   struct append x = {.sink = s, .file = {"", NULL, 0}};
   return arena_guard(&s->arena, append_file, &x);
@@ -68,12 +69,15 @@ bool diag_init(struct diag_sink *s, const struct mem_alloc *mem) {
 
 void diag_free(struct diag_sink *s) {
   arena_free(&s->arena);
+  arena_free(&s->messages);
   memset(s, 0, sizeof *s);
 }
 
 void diag_clear(struct diag_sink *s) {
-  s->list.n = 0;
-  s->n_errors = s->n_warnings = s->n_dropped = 0;
+  arena_free(&s->messages);
+  memset(&s->list, 0, sizeof s->list);
+  s->n_errors = s->n_warnings = s->n_dropped = s->n_no_memory = s->n_interrupted = 0;
+  s->dropped_last = false;
 }
 
 uint32_t diag_add_file(struct diag_sink *s, const char *name, const char *text, size_t n) {
@@ -107,8 +111,11 @@ void diag_vreport(struct diag_sink *s, enum diag_severity sev, enum diag_id id, 
     s->n_errors++;
   else if (sev == DIAG_WARNING)
     s->n_warnings++;
-  if (full || !arena_guard(&s->arena, append_diag, &x))
-    s->n_dropped++;
+  bool had_memory = full || arena_guard(&s->messages, append_diag, &x);
+  s->dropped_last = full || !had_memory;
+  s->n_dropped += s->dropped_last;
+  s->n_no_memory += id == DIAG_NO_MEMORY || !had_memory;
+  s->n_interrupted += id == DIAG_INTERRUPTED;
   va_end(copy);
 }
 
@@ -121,12 +128,12 @@ void diag_report(struct diag_sink *s, enum diag_severity sev, enum diag_id id, s
 }
 
 void diag_note(struct diag_sink *s, struct diag_loc loc, const char *fmt, ...) {
-  if (s->n_dropped || s->list.n == 0)
+  if (s->dropped_last || s->list.n == 0)
     return;
   va_list ap;
   va_start(ap, fmt);
   struct append x = {.sink = s, .note = {.loc = loc}, .fmt = fmt, .ap = &ap};
-  arena_guard(&s->arena, append_note, &x); /* a lost note is a lost note */
+  arena_guard(&s->messages, append_note, &x); /* a lost note is a lost note */
   va_end(ap);
 }
 

@@ -46,13 +46,18 @@ struct diag_file {
 };
 
 struct diag_sink {
-  struct arena arena;
+  struct arena arena;    /* files */
+  struct arena messages; /* `list`; diag_clear gives it back */
   struct oom_trap trap;
   VEC(struct diag) list;
   VEC(struct diag_file) files; /* files.at[0] is a placeholder: file indices start at 1 */
   uint32_t n_errors, n_warnings;
   uint32_t n_dropped;  /* over the limit, or no memory */
   uint32_t max_errors; /* default 200; further errors are counted in n_dropped */
+  bool dropped_last;   /* the newest diagnostic was dropped: its notes go with it */
+  /* DIAG_NO_MEMORY and DIAG_INTERRUPTED reports, dropped ones too; and reports dropped for want of
+   * memory count as the former. */
+  uint32_t n_no_memory, n_interrupted;
 };
 
 bool diag_init(struct diag_sink *s, const struct mem_alloc *mem);

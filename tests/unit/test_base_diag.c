@@ -141,9 +141,11 @@ static void test_limit_counts_what_it_drops(void **state) {
     diag_note(&s, DIAG_NOWHERE, "of error %d", i);
   }
   diag_report(&s, DIAG_WARNING, DIAG_OTHER, DIAG_NOWHERE, "a warning has its own limit");
+  diag_note(&s, DIAG_NOWHERE, "and keeps its notes");
   assert_int_equal(s.n_errors, 5);
   assert_int_equal(s.n_dropped, 2);
   assert_int_equal(s.list.n, 4);
+  assert_int_equal(s.list.at[3].notes.n, 1);
   for (uint32_t i = 0; i < 3; i++) {
     assert_int_equal(s.list.at[i].notes.n, 1); /* a dropped error's note goes with it */
     assert_int_equal(s.list.at[i].notes.at[0].text[9], (char)('0' + i));
@@ -154,6 +156,45 @@ static void test_limit_counts_what_it_drops(void **state) {
   diag_note(&s, DIAG_NOWHERE, "noted");
   assert_int_equal(s.list.at[0].notes.n, 1);
   diag_free(&s);
+}
+
+/* Running out of memory and interruptions are counted even where they cannot be listed. */
+static void test_counts_of_what_stops_work(void **state) {
+  (void)state;
+  struct diag_sink s;
+  assert_true(diag_init(&s, &mem_libc));
+  s.max_errors = 1;
+  for (int i = 0; i < 2; i++) {
+    diag_report(&s, DIAG_ERROR, DIAG_NO_MEMORY, DIAG_NOWHERE, "out of memory");
+    diag_report(&s, DIAG_ERROR, DIAG_INTERRUPTED, DIAG_NOWHERE, "interrupted");
+  }
+  assert_int_equal(s.list.n, 1);
+  assert_int_equal(s.n_no_memory, 2);
+  assert_int_equal(s.n_interrupted, 2);
+  diag_clear(&s);
+  assert_int_equal(s.n_no_memory + s.n_interrupted, 0);
+  diag_free(&s);
+}
+
+/* A sink that is cleared now and then does not grow. */
+static void test_clear_gives_memory_back(void **state) {
+  (void)state;
+  struct failing f = {0};
+  struct mem_alloc mem = {failing_fn, &f};
+  struct diag_sink s;
+  assert_true(diag_init(&s, &mem));
+  size_t live = 0;
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < 100; i++) {
+      diag_report(&s, DIAG_ERROR, DIAG_OTHER, DIAG_NOWHERE, "%1000d", i);
+      diag_note(&s, DIAG_NOWHERE, "%1000d", i);
+    }
+    diag_clear(&s);
+    live = round ? live : f.live;
+    assert_int_equal(f.live, live);
+  }
+  diag_free(&s);
+  assert_int_equal(f.live, 0);
 }
 
 static void test_note_alone_is_ignored(void **state) {
@@ -235,6 +276,8 @@ int main(void) {
       cmocka_unit_test(test_long_line),
       cmocka_unit_test(test_json),
       cmocka_unit_test(test_limit_counts_what_it_drops),
+      cmocka_unit_test(test_counts_of_what_stops_work),
+      cmocka_unit_test(test_clear_gives_memory_back),
       cmocka_unit_test(test_note_alone_is_ignored),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_codes_are_stable_and_unique),
