@@ -199,8 +199,11 @@ static void push_arrays(lua_State *L, const struct call *c) {
     if (arg->kind == IR_ARG_OUT || is_absent(c, i) || (!a->data && arg->kind == IR_ARG_SCALAR))
       continue;
     if (arg->kind == IR_ARG_SCALAR) {
-      if (dtype_is_float(fe_arg_dtype(c->k, c->p->config, arg)))
+      enum dtype t = fe_arg_dtype(c->k, c->p->config, arg);
+      if (dtype_is_float(t))
         lua_pushnumber(L, a->data[0]);
+      else if (t == DT_BOOL)
+        lua_pushboolean(L, a->data[0] != 0);
       else
         lua_pushinteger(L, (lua_Integer)a->data[0]);
     } else {

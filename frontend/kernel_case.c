@@ -125,10 +125,12 @@ static const char **choice_names(const struct case_reader *r, bool is_const, uin
   return names;
 }
 
-static void check_numbers(const struct case_reader *r, const struct named_list *l,
-                          const char *field, bool dims) {
+static void check_numbers(const struct case_reader *r, struct named_list *l, const char *field,
+                          bool dims) {
   for (uint32_t i = 0; i < l->v.n; i++) {
-    const struct fe_value *v = &l->v.at[i].value;
+    struct fe_value *v = &l->v.at[i].value;
+    if (!dims && v->kind == FE_BOOL)
+      v->kind = FE_INT; /* scalars of bool: 0 or 1 */
     if (dims ? v->kind == FE_INT && v->i >= 0 : v->kind == FE_INT || v->kind == FE_NUM)
       continue;
     fe_soft_error(r->f->fe, DIAG_KERNEL_FIELD, "%s.%s must be %s", what_of(r, field),
