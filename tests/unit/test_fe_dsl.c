@@ -347,6 +347,25 @@ static void test_traces_are_independent(void **state) {
   hf_free(&h);
 }
 
+/* The example of the documentation is a kernel. */
+static void test_documentation(void **state) {
+  (void)state;
+  struct hf h;
+  size_t n;
+  hf_init(&h);
+  char *text = hf_read(&h, KILN_SRC_DIR "/docs/dsl.md", &n);
+  assert_non_null(text);
+  char *code = strstr(text, "```lua\n");
+  assert_non_null(code);
+  code += strlen("```lua\n");
+  char *end = strstr(code, "```");
+  assert_non_null(end);
+  *end = 0;
+  if (!hf_load(&h, "dsl.md", code) || !hf_trace(&h, NULL, 0))
+    fail_msg("%s", hf_diags(&h));
+  hf_free(&h);
+}
+
 /* ---- oracles and inputs ---- */
 
 struct oracle_run {
@@ -808,6 +827,7 @@ int main(void) {
       cmocka_unit_test(test_find_kernel),
       cmocka_unit_test(test_facts),
       cmocka_unit_test(test_traces_are_independent),
+      cmocka_unit_test(test_documentation),
       cmocka_unit_test(test_oracle_builtins),
       cmocka_unit_test(test_oracle_functions),
       cmocka_unit_test(test_oracle_single),

@@ -567,15 +567,12 @@ static void assign(struct gen *g, enum kind k) {
 
 static void new_local(struct gen *g, enum kind k) {
   /* The value may not see the new name: declared after. */
-  struct strbuf out = g->out;
   uint32_t id = g->next_id + 1;
-  (void)out;
   line(g);
   sb_printf(&g->out, "local %s%u = ", letter(k), id);
   g->next_id = id;
   value(g, k);
   put(g, "\n");
-  g->next_id = g->next_id > id ? g->next_id : id;
   struct var *v = declare(g, k);
   v->id = id;
 }
@@ -674,6 +671,70 @@ static void closures(struct gen *g) {
   }
 }
 
+/* Ordinary Lua around device values: lists, varargs, closures over loop variables, protected calls. */
+static void plain_lua(struct gen *g) {
+  const struct var *v = any_var(g, NUMBER, true);
+  if (!v)
+    return;
+  uint32_t id = ++g->next_id;
+  line(g);
+  switch (pick(g, 5)) {
+  case 0:
+    sb_printf(&g->out, "for _, q%u in ipairs{", id);
+    number(g, 1);
+    put(g, ", ");
+    number(g, 1);
+    put(g, "} do ");
+    put_var(g, v);
+    put(g, " = ");
+    put_var(g, v);
+    sb_printf(&g->out, " - q%u end\n", id);
+    return;
+  case 1:
+    put_var(g, v);
+    put(g, " = vsum(");
+    number(g, 1);
+    put(g, ", ");
+    number(g, 1);
+    put(g, ", ");
+    number(g, 1);
+    put(g, ")\n");
+    return;
+  case 2:
+    sb_printf(&g->out, "local q%u = {} for r = 1, 3 do q%u[r] = function() r = r + 1 return r * ",
+              id, id);
+    put_var(g, v);
+    put(g, " % 1009 end end\n");
+    line(g);
+    put_var(g, v);
+    sb_printf(&g->out, " = q%u[1]() + q%u[1]() - q%u[2]()\n", id, id, id);
+    return;
+  case 3:
+    /* What an error leaves behind outside of device regions stays, as in Lua. */
+    sb_printf(&g->out, "local q%u = pcall(function() ", id);
+    put_var(g, v);
+    put(g, " = ");
+    number(g, 1);
+    if (pick(g, 2))
+      put(g, " error('x')");
+    sb_printf(&g->out, " end)\n");
+    line(g);
+    put_var(g, v);
+    put(g, " = ");
+    put_var(g, v);
+    sb_printf(&g->out, " + (q%u and 1 or 2)\n", id);
+    return;
+  default:
+    sb_printf(&g->out, "local q%u = 0 repeat local r = q%u * 2 q%u = q%u + 1 ", id, id, id, id);
+    put_var(g, v);
+    put(g, " = ");
+    put_var(g, v);
+    put(g, " + ");
+    number(g, 1);
+    sb_printf(&g->out, " until r >= %u\n", pick(g, 4));
+  }
+}
+
 static void store(struct gen *g) {
   line(g);
   sb_printf(&g->out, "a.O:store({i, j, %u}, ", pick(g, SLOTS / 2));
@@ -685,7 +746,7 @@ static void statement(struct gen *g) {
   bool deep = g->depth >= 4 || g->budget == 0;
   if (g->budget)
     g->budget--;
-  switch (pick(g, deep ? 11 : 18)) {
+  switch (pick(g, deep ? 12 : 19)) {
   case 0: new_local(g, NUMBER); return;
   case 1: new_local(g, (enum kind)pick(g, 4)); return;
   case 2:
@@ -697,12 +758,13 @@ static void statement(struct gen *g) {
   case 8: store(g); return;
   case 9: leave(g); return;
   case 10: scratch(g); return;
-  case 11: shadow(g); return;
-  case 12:
-  case 13: device_if(g); return;
-  case 14: device_for(g); return;
-  case 15: plain_for(g); return;
-  case 16: while_loop(g); return;
+  case 11: plain_lua(g); return;
+  case 12: shadow(g); return;
+  case 13:
+  case 14: device_if(g); return;
+  case 15: device_for(g); return;
+  case 16: plain_for(g); return;
+  case 17: while_loop(g); return;
   default: plain_if(g); return;
   }
 }
@@ -745,7 +807,9 @@ static const char *generate(struct arena *a, uint64_t seed) {
   put(&g, "  local function mk(s) return function(v) s = s + v return s end end\n"
           "  local acc1, acc2 = mk(0), mk(5)\n"
           "  local total = 1\n"
-          "  local function bump(v) total = (total + v) % 997 end\n");
+          "  local function bump(v) total = (total + v) % 997 end\n"
+          "  local function vsum(...) local s = 0 for _, v in ipairs{...} do s = s + v end "
+          "return s + select('#', ...) end\n");
   function(&g);
   function(&g);
   new_local(&g, NUMBER);
