@@ -174,7 +174,7 @@ static bool read_arg(struct ir_parser *p) {
     if (!read_arg_dims(p, &a))
       return false;
   } else if (a.kind != IR_ARG_SCALAR) {
-    return ir_lex_expect(&p->x, '[', "and the dims of a tensor");
+    return ir_lex_expect(&p->x, '[', "before the dims of a tensor");
   }
   if (map_get(&p->args, a.name.id))
     return ir_lex_fail(&p->x, at, "argument `%.40s` is there twice", ir_sym(p->m, a.name));
@@ -213,7 +213,7 @@ static bool read_layout(struct ir_parser *p) {
   int64_t n;
   ir_lex_end(&p->x);
   const char *at = p->x.p, *error;
-  if (!ir_lex_expect(&p->x, '#', "and a number after `layout`") ||
+  if (!ir_lex_expect(&p->x, '#', "before the layout's number") ||
       !ir_lex_int(&p->x, 1, UINT32_MAX, &n) ||
       !ir_lex_expect(&p->x, '=', "after the layout's number"))
     return false;
@@ -233,7 +233,7 @@ static bool read_res(struct ir_parser *p) {
     return false;
   if (!ir_find_res_kind(w.s, w.n, &r.kind))
     return ir_lex_fail(&p->x, w.s, "there is no resource kind `%.*s`", IR_SPAN(w));
-  if (!ir_lex_expect(&p->x, '$', "and the resource's name"))
+  if (!ir_lex_expect(&p->x, '$', "before the resource's name"))
     return false;
   const char *at = p->x.p;
   if (!ir_lex_name(&p->x, p->m, "a resource's name", &r.name))
@@ -303,8 +303,6 @@ static bool read_recipe(struct ir_parser *p) {
   uint32_t first_line = p->x.line;
   const char *opened = p->x.start;
   size_t column = leading_blanks(p->x.start, p->x.end);
-  if (p->m->recipe)
-    return ir_lex_fail(&p->x, p->x.p, "the recipe is there twice");
   if (!ir_lex_take_open(&p->x))
     return ir_lex_fail(&p->x, p->x.p, "`{` expected after `recipe`");
   struct strbuf text = {.arena = p->m->arena};
@@ -331,6 +329,8 @@ static bool read_recipe(struct ir_parser *p) {
     p->x.start = p->x.p = p->x.end = opened;
     return ir_lex_fail(&p->x, opened, "the recipe that begins here has no end");
   }
+  if (p->m->recipe)
+    return ir_lex_fail(&p->x, p->x.start, "a second recipe ends here; there may be one");
   struct diag_sink *diags = p->x.diags;
   uint32_t first = diags->list.n, errors = diags->n_errors;
   p->m->recipe = recipe_parse(p->m->arena, p->m->syms, diags, p->x.file, sb_str(&text), text.n);

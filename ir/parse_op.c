@@ -64,7 +64,8 @@ static bool read_block_arg(struct ir_parser *p, bool with_init) {
     return false;
   VEC_PUSH(p->m->arena, &p->block_args, d);
   return !with_init ||
-         (ir_lex_expect(&p->x, '=', "and the initial value after a carried value") && read_use(p));
+         (ir_lex_expect(&p->x, '=', "between a carried value and its initial value") &&
+          read_use(p));
 }
 
 static bool read_block_args(struct ir_parser *p, bool with_inits) {
@@ -163,8 +164,8 @@ static bool read_const(struct ir_parser *p) {
 /* `%i: index = %lo, %hi, %step carry(%a: type = %init, ...)` */
 static bool read_for(struct ir_parser *p) {
   if (!read_block_arg(p, false) || !ir_lex_expect(&p->x, '=', "after the loop index") ||
-      !read_use(p) || !ir_lex_expect(&p->x, ',', "and the end after the start of the range") ||
-      !read_use(p) || !ir_lex_expect(&p->x, ',', "and the step after the end of the range") ||
+      !read_use(p) || !ir_lex_expect(&p->x, ',', "between start and end of the range") ||
+      !read_use(p) || !ir_lex_expect(&p->x, ',', "between end and step of the range") ||
       !read_use(p))
     return false;
   return !ir_lex_take_word(&p->x, "carry") || read_block_args(p, true);
@@ -252,8 +253,9 @@ static bool read_locs(struct ir_parser *p, uint32_t *loc) {
   while (ir_lex_take(&p->x, '@')) {
     struct sym name;
     int64_t line, col;
-    if (!ir_lex_string(&p->x, p->m, &name) || !ir_lex_expect(&p->x, ':', "and a line") ||
-        !ir_lex_int(&p->x, 0, UINT32_MAX, &line) || !ir_lex_expect(&p->x, ':', "and a column") ||
+    if (!ir_lex_string(&p->x, p->m, &name) || !ir_lex_expect(&p->x, ':', "between file and line") ||
+        !ir_lex_int(&p->x, 0, UINT32_MAX, &line) ||
+        !ir_lex_expect(&p->x, ':', "between line and column") ||
         !ir_lex_int(&p->x, 0, UINT32_MAX, &col))
       return false;
     if (name.id != p->last_loc_name.id) {

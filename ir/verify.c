@@ -108,7 +108,7 @@ static const char *type_fault(const struct ir_module *m, struct ir_type t) {
   if (t.kind > IR_PTR || t.dtype >= DT_COUNT || t.rank > IR_MAX_RANK)
     return "is not a type";
   if (t.kind == IR_NONE)
-    return "has no type";
+    return "without a type";
   if (t.kind == IR_PTR)
     return machine ? NULL : "a pointer; those are of the machine stage";
   if (t.kind == IR_SCALAR)
