@@ -1,3 +1,4 @@
+/* See help_fe.h. Modules are read from a folder of the test; what print writes is kept. */
 #include "help_fe.h"
 
 #include <setjmp.h>
