@@ -163,17 +163,44 @@ struct ir_val cg_cast(struct lower *l, struct ir_val v, enum dtype t) {
   return ir_build1(&l->b, IR_CAST, ir_scalar(t), 1, &v);
 }
 
+/* x = high * by + low with a constant low below by: as loops over registers count. */
+static bool split_count(const struct lower *l, struct ir_val x, struct ir_val *high, int64_t *by,
+                        int64_t *low) {
+  const struct ir_module *m = l->m;
+  struct ir_op def = ir_value_at(m, x)->def;
+  *low = 0;
+  if (def.id && ir_op_at(m, def)->opcode == IR_ADD && cg_is_const(l, ir_op_at(m, def)->in[1], low))
+    def = ir_value_at(m, ir_op_at(m, def)->in[0])->def;
+  if (!def.id || ir_op_at(m, def)->opcode != IR_MUL || !cg_is_const(l, ir_op_at(m, def)->in[1], by))
+    return false;
+  *high = ir_op_at(m, def)->in[0];
+  return *low >= 0 && *low < *by;
+}
+
+static int64_t digits_of(int64_t c, uint32_t n, const int64_t *map) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < n; i += 2) {
+    sum += c % map[i] * map[i + 1];
+    c /= map[i];
+  }
+  return sum;
+}
+
 struct ir_val cg_digits(struct lower *l, struct ir_val x, uint32_t n, const int64_t *map) {
-  int64_t kept[2 * 64], c, sum = 0;
+  int64_t kept[2 * 64], c, by, low, product = 1;
   uint32_t k = 0;
   bool any = false;
+  struct ir_val high;
   KILN_ASSERT(n <= 128 && n % 2 == 0);
-  if (cg_is_const(l, x, &c)) {
-    for (uint32_t i = 0; i < n; i += 2) {
-      sum += c % map[i] * map[i + 1];
-      c /= map[i];
-    }
-    return cg_s32(l, sum);
+  if (cg_is_const(l, x, &c))
+    return cg_s32(l, digits_of(c, n, map));
+  if (split_count(l, x, &high, &by, &low)) {
+    /* Where by is the product of the first extents, low has their digits and high the others. */
+    uint32_t first = 0;
+    for (; first < n && product < by; first += 2)
+      product *= map[first];
+    if (product == by && first < n)
+      return cg_addi(l, cg_digits(l, high, n - first, map + first), digits_of(low, first, map));
   }
   for (uint32_t i = 0; i < n; i += 2) {
     any = any || map[i + 1];

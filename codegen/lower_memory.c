@@ -124,7 +124,7 @@ struct ir_val cg_place_mask(struct lower *l, const struct cg_access *x, const st
 
 void cg_gload(struct lower *l, struct ir_val ptr, struct ir_val mask, struct ir_val other,
               uint32_t n, struct ir_val *out) {
-  struct ir_type t[16];
+  struct ir_type t[16] = {{0}};
   KILN_ASSERT(n <= 16);
   for (uint32_t i = 0; i < n; i++)
     t[i] = ir_scalar((enum dtype)ir_type_of(l->m, ptr).dtype);

@@ -118,8 +118,9 @@ static uint32_t warp_digit(struct lower *l, const struct reduce *x, struct ir_va
   return (uint32_t)parts;
 }
 
-/* First lane of those that hold the same, warp aside. */
-static struct ir_val is_first_lane(struct lower *l, const struct reduce *x) {
+/* Of the threads of a part that hold the same result, the one that writes it: the first lane, in the
+ * first of the warps that are copies altogether. */
+static struct ir_val is_part_writer(struct lower *l, const struct reduce *x) {
   const struct layout *out = cg_layout_at(l, x->out_layout);
   int64_t map[128], next = 1;
   uint32_t n = 0;
@@ -137,7 +138,7 @@ static struct ir_val is_first_lane(struct lower *l, const struct reduce *x) {
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val v = cg_cmp(l, IR_EQ, cg_digits(l, l->lane, n, map), cg_s32(l, 0));
   cg_leave_top(l, saved);
-  return v;
+  return cg_op2(l, IR_AND, v, cg_is_writer(l, x->in_layout));
 }
 
 static void fold_warps(struct lower *l, const struct reduce *x) {
@@ -153,7 +154,7 @@ static void fold_warps(struct lower *l, const struct reduce *x) {
   struct cg_smem s = {.dtype = x->type};
   int64_t dims[2] = {rows, parts};
   s.buf = cg_new_buf(l, "partial", ir_tile(x->type, 2, dims), rows * parts * bytes, 16);
-  struct ir_val first = is_first_lane(l, x);
+  struct ir_val writer = is_part_writer(l, x);
   for (int pass = 0; pass < 2; pass++) {
     struct ir_builder saved;
     struct ir_val r = cg_each(l, x->n, &saved), row = cg_s32(l, 0);
@@ -162,7 +163,7 @@ static void fold_warps(struct lower *l, const struct reduce *x) {
     struct ir_val at = cg_muli(l, row, parts * bytes);
     if (pass == 0) {
       struct ir_val v = cg_fget(l, x->acc, r);
-      cg_sstore(l, &s, cg_add(l, at, cg_muli(l, digit, bytes)), first, 1, &v);
+      cg_sstore(l, &s, cg_add(l, at, cg_muli(l, digit, bytes)), writer, 1, &v);
     } else {
       struct ir_val sum = {0};
       for (uint32_t p = 0; p < parts; p++) {

@@ -92,7 +92,7 @@ void cg_sstore(struct lower *l, const struct cg_smem *s, struct ir_val at, struc
 
 void cg_sload(struct lower *l, const struct cg_smem *s, struct ir_val at, uint32_t n,
               struct ir_val *out) {
-  struct ir_type t[16];
+  struct ir_type t[16] = {{0}};
   KILN_ASSERT(n <= 16);
   for (uint32_t i = 0; i < n; i++)
     t[i] = ir_scalar(s->dtype);

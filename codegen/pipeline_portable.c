@@ -1,11 +1,12 @@
 /* From tile IR to machine IR on every target: what runs, in which order, and why there.
  *
+ * Before: tile IR that went through ir_tile_pipeline (sums with dots are accumulators, constants are
+ * folded); other tile IR is lowered too, only not as well.
  * The portable path needs cp.async, ldmatrix and mma.sync: sm_80 and up. */
 #include "codegen/pass.h"
+#include "ir/passes.h"
 
 static const struct ir_pass passes[] = {
-    /* A sum with a dot becomes the dot's accumulator: before anything looks at accumulators. */
-    {"fuse_accumulate", cg_pass_fuse_accumulate},
     /* Edges and alignment, while offsets are still whole expressions of grid, loops and dims. */
     {"bound_accesses", cg_pass_bound_accesses},
     /* Instruction and operand paths; alignment decides between asynchronous and staged copies. From
@@ -19,6 +20,9 @@ static const struct ir_pass passes[] = {
     {"pipeline_loops", cg_pass_pipeline_loops},
     /* Decisions become machine IR. */
     {"lower_machine", cg_pass_lower_machine},
+    /* Addresses that several accesses share: each access was lowered by itself. */
+    {"machine_cse", ir_pass_cse},
+    {"machine_dce", ir_pass_dce},
     /* Places in shared memory: when all buffers are known. */
     {"place_storage", cg_pass_place_storage},
     /* Barriers: when it is known which buffers share bytes. */

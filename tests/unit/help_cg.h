@@ -1,0 +1,50 @@
+/* Helpers of the code generator's tests: tile modules as text, arguments for them, and the comparison
+ * of the machine IR they are lowered to, run on the host, with the interpreter. */
+#ifndef KILN_TESTS_HELP_CG_H
+#define KILN_TESTS_HELP_CG_H
+
+#include "codegen/cg.h"
+#include "help_mach.h"
+#include "help_rt.h"
+
+/* C = act(A . B^T + bias + R), as kernels_ref/gemm.lua traces it. */
+struct cg_gemm {
+  enum dtype t;
+  int bm, bn, bk;
+  bool bias, residual;
+  const char *act; /* NULL, relu, gelu, gelu_tanh, silu */
+};
+void cg_gemm_text(struct strbuf *out, const struct cg_gemm *g);
+void cg_add_text(struct strbuf *out, enum dtype t, int tile);
+void cg_softmax_text(struct strbuf *out, enum dtype t, int rows, int cols);
+void cg_rmsnorm_text(struct strbuf *out, enum dtype t, int rows, int cols);
+
+struct cg_test {
+  struct help_arena mem;
+  struct diag_sink diags;
+  struct ir_module *tile;    /* after the tile pipeline, with facts */
+  struct ir_module *machine; /* NULL: refused */
+  struct interp_arg arg[16], ref[16];
+  void *base[16];
+  size_t alloc[16];
+  uint64_t seed;
+};
+
+/* Parses (failing the test on an error) and runs the tile pipeline. */
+void cg_test_begin(struct cg_test *t, const char *text);
+void cg_test_end(struct cg_test *t);
+/* Makes arguments: dims as "M=3,N=4"; layout as "A=col,B=pad3" (row-major otherwise; padN: rows N
+ * elements longer; offN: starts N elements into its allocation). Floats are integers in lo..hi. */
+void cg_test_args(struct cg_test *t, const char *dims, const char *layout, int lo, int hi);
+/* Adds facts from the arguments and lowers; knobs as "stages=3,warps_m=2". False: refused. */
+bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs);
+/* Runs interpreter and machine IR; fails the test where outputs differ by more than `tolerance`
+ * (relative to the larger of 1 and the value; 0: bit for bit) or where anything else is wrong. */
+void cg_test_compare(struct cg_test *t, double tolerance);
+/* All of the above. */
+void cg_check(const char *text, const char *dims, const char *layout, const char *knobs,
+              double tolerance);
+/* The diagnostics so far, as text in the test's arena. */
+const char *cg_test_messages(struct cg_test *t);
+
+#endif

@@ -1,0 +1,790 @@
+#include "help_mach.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A scalar: integers, bools and pointers in i; floats in f, exactly a value of their dtype. */
+struct cell {
+  int64_t i;
+  double f;
+};
+
+/* A byte of shared memory: who touched it since which barrier. */
+struct shadow {
+  int32_t writer, reader; /* thread, -1 none, -2 several */
+  int32_t w_epoch, r_epoch;
+  int32_t in_flight; /* copies that are still to write it */
+};
+
+struct copy {
+  uint32_t to, bytes;
+  uint8_t data[16];
+  int group; /* of its thread */
+};
+
+struct thread {
+  VEC(struct copy) copies;
+  int groups; /* committed */
+};
+
+struct mach {
+  const struct ir_module *m;
+  const struct mach_args *args;
+  struct arena arena;
+  struct oom_trap trap;
+  jmp_buf fail;
+  struct mach_result *r;
+  uint32_t threads;
+  int64_t block;
+  struct cell *val;   /* [value][thread] */
+  struct cell **frag; /* [resource] -> [thread][element] */
+  bool **frag_set;
+  uint32_t *frag_n;
+  uint8_t *smem;
+  struct shadow *shadow;
+  uint32_t smem_bytes;
+  int32_t epoch;
+  struct thread *thread;
+  struct ir_op at;
+};
+
+static void fail(struct mach *x, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+static void fail(struct mach *x, const char *fmt, ...) {
+  va_list ap;
+  char text[300];
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  snprintf(x->r->error, sizeof x->r->error, "block %lld, %s: %s", (long long)x->block,
+           x->at.id ? ir_info(ir_op_at(x->m, x->at)->opcode)->name : "launch", text);
+  x->r->ok = false;
+  longjmp(x->fail, 1);
+}
+
+static enum dtype dtype_of(const struct mach *x, struct ir_val v) {
+  return (enum dtype)ir_type_of(x->m, v).dtype;
+}
+
+static struct cell *cell(struct mach *x, struct ir_val v, uint32_t t) {
+  return &x->val[(size_t)v.id * x->threads + t];
+}
+
+/* ---- scalar arithmetic ---- */
+
+static int64_t wrap(enum dtype t, int64_t v) {
+  switch (dtype_bits(t)) {
+  case 8: return t == DT_BOOL ? v != 0 : t == DT_U8 ? (uint8_t)v : (int8_t)v;
+  case 32: return (int32_t)v;
+  default: return v;
+  }
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0)
+    return 0;
+  if (b == -1)
+    return (int64_t)(0 - (uint64_t)a);
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+static bool less(double a, double b) {
+  return a < b || (a == b && signbit(a) && !signbit(b));
+}
+
+static double float_op(struct mach *x, enum ir_opcode o, enum dtype t, double a, double b,
+                       double c) {
+  bool f32 = t != DT_F64;
+  float fa = (float)a, fb = (float)b, fc = (float)c;
+  switch ((int)o) {
+  case IR_ADD: return f32 ? (double)(fa + fb) : a + b;
+  case IR_SUB: return f32 ? (double)(fa - fb) : a - b;
+  case IR_MUL: return f32 ? (double)(fa * fb) : a * b;
+  case IR_DIV: return f32 ? (double)(fa / fb) : a / b;
+  case IR_FMA: return f32 ? (double)fmaf(fa, fb, fc) : fma(a, b, c);
+  case IR_MIN: return isnan(a) ? a : isnan(b) ? b : less(b, a) ? b : a;
+  case IR_MAX: return isnan(a) ? a : isnan(b) ? b : less(a, b) ? b : a;
+  case IR_NEG: return -a;
+  case IR_ABS: return fabs(a);
+  case IR_EXP: return exp(a);
+  case IR_EXP2: return exp2(a);
+  case IR_LOG: return log(a);
+  case IR_LOG2: return log2(a);
+  case IR_SQRT: return sqrt(a);
+  case IR_RSQRT: return 1 / sqrt(a);
+  case IR_TANH: return tanh(a);
+  case IR_ERF: return erf(a);
+  case IR_SIGMOID: return 1 / (1 + exp(-a));
+  case IR_SIN: return sin(a);
+  case IR_COS: return cos(a);
+  default: fail(x, "no such float op");
+  }
+}
+
+static int64_t int_op(struct mach *x, enum ir_opcode o, enum dtype t, int64_t a, int64_t b) {
+  unsigned bits = dtype_bits(t);
+  switch ((int)o) {
+  case IR_ADD: return wrap(t, (int64_t)((uint64_t)a + (uint64_t)b));
+  case IR_SUB: return wrap(t, (int64_t)((uint64_t)a - (uint64_t)b));
+  case IR_MUL: return wrap(t, (int64_t)((uint64_t)a * (uint64_t)b));
+  case IR_FLOORDIV: return wrap(t, floor_div(a, b));
+  case IR_MOD: return b == 0 || b == -1 ? 0 : a - floor_div(a, b) * b;
+  case IR_MIN: return a < b ? a : b;
+  case IR_MAX: return a > b ? a : b;
+  case IR_NEG: return wrap(t, (int64_t)(0 - (uint64_t)a));
+  case IR_ABS: return a < 0 ? wrap(t, (int64_t)(0 - (uint64_t)a)) : a;
+  case IR_AND: return wrap(t, a & b);
+  case IR_OR: return wrap(t, a | b);
+  case IR_XOR: return wrap(t, a ^ b);
+  case IR_NOT: return t == DT_BOOL ? !a : wrap(t, ~a);
+  case IR_SHL: return b < 0 || b >= bits ? 0 : wrap(t, (int64_t)((uint64_t)a << b));
+  case IR_SHR: return b < 0 || b >= bits ? (a < 0 ? -1 : 0) : a >> b;
+  default: fail(x, "no such integer op");
+  }
+}
+
+static bool compare(enum ir_opcode o, double a, double b) {
+  return o == IR_EQ   ? a == b
+         : o == IR_NE ? a != b
+         : o == IR_LT ? a < b
+         : o == IR_LE ? a <= b
+         : o == IR_GT ? a > b
+                      : a >= b;
+}
+
+static bool compare_int(enum ir_opcode o, int64_t a, int64_t b) {
+  return o == IR_EQ   ? a == b
+         : o == IR_NE ? a != b
+         : o == IR_LT ? a < b
+         : o == IR_LE ? a <= b
+         : o == IR_GT ? a > b
+                      : a >= b;
+}
+
+static struct cell cast(enum dtype to, enum dtype from, struct cell c) {
+  struct cell r = {0};
+  if (dtype_is_float(from) && dtype_is_float(to))
+    r.f = num_round(to, c.f);
+  else if (dtype_is_float(to)) {
+    uint64_t bits = 0;
+    num_store_int(to, &bits, 0, c.i);
+    r.f = num_load(to, &bits, 0);
+  } else if (to == DT_BOOL) {
+    r.i = dtype_is_float(from) ? c.f != 0 : c.i != 0;
+  } else if (dtype_is_float(from)) {
+    num_store(to, &r.i, 0, c.f);
+    r.i = num_load_int(to, &r.i, 0);
+  } else {
+    int64_t bits = 0;
+    num_store_int(to, &bits, 0, c.i);
+    r.i = num_load_int(to, &bits, 0);
+  }
+  return r;
+}
+
+static struct cell scalar(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  enum dtype out = dtype_of(x, n->out[0]), in = n->n_in ? dtype_of(x, n->in[0]) : out;
+  struct cell c[3] = {{0}}, r = {0};
+  for (uint32_t i = 0; i < n->n_in && i < 3; i++)
+    c[i] = *cell(x, n->in[i], t);
+  if (n->opcode == IR_SELECT)
+    return c[0].i ? c[1] : c[2];
+  if (n->opcode == IR_CAST)
+    return cast(out, in, c[0]);
+  if (n->opcode >= IR_EQ && n->opcode <= IR_GE)
+    r.i = dtype_is_float(in) ? compare(n->opcode, c[0].f, c[1].f)
+                             : compare_int(n->opcode, c[0].i, c[1].i);
+  else if (dtype_is_float(out))
+    r.f = num_round(out, float_op(x, n->opcode, out, c[0].f, c[1].f, c[2].f));
+  else
+    r.i = int_op(x, n->opcode, out, c[0].i, c[1].i);
+  return r;
+}
+
+static int64_t digits(struct mach *x, struct ir_op o, int64_t v) {
+  const struct ir_attr *map = ir_get_attr(x->m, o, IR_ATTR_map);
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < map->n_ints; i += 2) {
+    sum += v % map->ints[i] * map->ints[i + 1];
+    v /= map->ints[i];
+  }
+  if (v)
+    fail(x, "digits run over");
+  return sum;
+}
+
+/* ---- memory ---- */
+
+static struct cell load_cell(enum dtype t, const void *p) {
+  struct cell c = {0};
+  if (dtype_is_float(t))
+    c.f = num_load(t, p, 0);
+  else
+    c.i = num_load_int(t, p, 0);
+  return c;
+}
+
+static void store_cell(enum dtype t, void *p, enum dtype from, struct cell c) {
+  c = cast(t, from, c);
+  if (dtype_is_float(t))
+    num_store(t, p, 0, c.f);
+  else
+    num_store_int(t, p, 0, c.i);
+}
+
+static void check_global(struct mach *x, int64_t at, size_t bytes) {
+  if (at % (int64_t)bytes)
+    fail(x, "address not aligned to %zu", bytes);
+  for (uint32_t k = 0; k < x->args->n; k++) {
+    int64_t lo = (int64_t)(intptr_t)x->args->base[k];
+    if (lo && at >= lo && at + (int64_t)bytes <= lo + (int64_t)x->args->alloc[k])
+      return;
+  }
+  fail(x, "%zu bytes at %lld are outside every tensor", bytes, (long long)at);
+}
+
+static void touch(struct mach *x, uint32_t t, int64_t at, uint32_t bytes, bool write) {
+  if (at < 0 || at + bytes > x->smem_bytes)
+    fail(x, "thread %u: shared bytes %lld..%lld of %u", t, (long long)at, (long long)at + bytes,
+         x->smem_bytes);
+  if (at % bytes)
+    fail(x, "thread %u: shared address %lld not aligned to %u", t, (long long)at, bytes);
+  for (uint32_t i = 0; i < bytes; i++) {
+    struct shadow *s = &x->shadow[at + i];
+    bool wrote = s->w_epoch == x->epoch && s->writer != (int32_t)t && s->writer != -1;
+    bool read = s->r_epoch == x->epoch && s->reader != (int32_t)t && s->reader != -1;
+    if (s->in_flight)
+      fail(x, "thread %u: shared byte %lld is still being copied", t, (long long)at + i);
+    if (wrote || (write && read))
+      fail(x, "thread %u %s shared byte %lld that thread %d %s with no barrier between", t,
+           write ? "writes" : "reads", (long long)at + i, wrote ? s->writer : s->reader,
+           wrote ? "wrote" : "read");
+    if (write) {
+      s->writer = (int32_t)t;
+      s->w_epoch = x->epoch;
+    } else {
+      bool same = s->r_epoch == x->epoch && s->reader != -1 && s->reader != (int32_t)t;
+      s->reader = same ? -2 : (int32_t)t;
+      s->r_epoch = x->epoch;
+    }
+  }
+}
+
+static int64_t res_int(const struct ir_res *r, enum ir_attr_key key, int64_t otherwise) {
+  for (uint32_t i = 0; i < r->n_attrs; i++)
+    if (r->attrs[i].key == key)
+      return r->attrs[i].i;
+  return otherwise;
+}
+
+/* Address in shared memory of offset `in` of the op's buffer, which must hold `bytes` there. */
+static int64_t buf_at(struct mach *x, struct ir_op o, struct ir_val in, uint32_t t,
+                      uint32_t bytes) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  for (uint32_t i = 0; i < n->n_res; i++) {
+    const struct ir_res *r = &x->m->res.at[n->res[i]];
+    int64_t at = cell(x, in, t)->i;
+    if (r->kind != IR_RES_BUF)
+      continue;
+    if (at < 0 || at + bytes > res_int(r, IR_ATTR_bytes, 0))
+      fail(x, "thread %u: offset %lld in buffer %s of %lld bytes", t, (long long)at,
+           ir_sym(x->m, r->name), (long long)res_int(r, IR_ATTR_bytes, 0));
+    return at + res_int(r, IR_ATTR_offset, -1);
+  }
+  fail(x, "no buffer");
+}
+
+static bool is_true(struct mach *x, struct ir_val v, uint32_t t) {
+  return cell(x, v, t)->i != 0;
+}
+
+static void gload(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  enum dtype d = dtype_of(x, n->in[0]);
+  size_t size = dtype_bits(d) / 8;
+  int64_t at = cell(x, n->in[0], t)->i;
+  bool mask = is_true(x, n->in[1], t);
+  if (mask)
+    check_global(x, at, size * n->n_out);
+  for (uint32_t i = 0; i < n->n_out; i++)
+    *cell(x, n->out[i], t) =
+        mask ? load_cell(d, (const char *)(intptr_t)at + i * size) : *cell(x, n->in[2], t);
+}
+
+static void gstore(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  enum dtype d = dtype_of(x, n->in[0]);
+  size_t size = dtype_bits(d) / 8;
+  int64_t at = cell(x, n->in[0], t)->i;
+  if (!is_true(x, n->in[1], t))
+    return;
+  check_global(x, at, size * (n->n_in - 2u));
+  for (uint32_t i = 2; i < n->n_in; i++)
+    store_cell(d, (char *)(intptr_t)at + (i - 2) * size, dtype_of(x, n->in[i]),
+               *cell(x, n->in[i], t));
+}
+
+static void sload(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
+  uint32_t size = dtype_bits(d) / 8;
+  int64_t at = buf_at(x, o, n->in[0], t, size * n->n_out);
+  touch(x, t, at, size * n->n_out, false);
+  for (uint32_t i = 0; i < n->n_out; i++)
+    *cell(x, n->out[i], t) = load_cell(d, x->smem + at + i * size);
+}
+
+static void sstore(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
+  uint32_t size = dtype_bits(d) / 8;
+  if (!is_true(x, n->in[1], t))
+    return;
+  int64_t at = buf_at(x, o, n->in[0], t, size * (n->n_in - 2u));
+  touch(x, t, at, size * (n->n_in - 2u), true);
+  for (uint32_t i = 2; i < n->n_in; i++)
+    store_cell(d, x->smem + at + (i - 2) * size, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
+}
+
+/* Data is read at once and lands at the wait. */
+static void cp_async(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  uint32_t bytes = (uint32_t)ir_attr_int(x->m, o, IR_ATTR_bytes, 0);
+  uint32_t size = dtype_bits(dtype_of(x, n->in[0])) / 8;
+  int64_t from = cell(x, n->in[0], t)->i, valid = cell(x, n->in[2], t)->i * size;
+  struct copy c = {.bytes = bytes, .group = x->thread[t].groups};
+  int64_t at = buf_at(x, o, n->in[1], t, bytes);
+  if (valid < 0 || valid > bytes)
+    fail(x, "%lld valid bytes of %u", (long long)valid, bytes);
+  touch(x, t, at, bytes, true);
+  c.to = (uint32_t)at;
+  if (valid) {
+    if (from % bytes)
+      fail(x, "source not aligned to %u", bytes);
+    check_global(x, from, size);
+    check_global(x, from + valid - size, size);
+    memcpy(c.data, (const void *)(intptr_t)from, (size_t)valid);
+  }
+  for (uint32_t i = 0; i < bytes; i++) {
+    x->shadow[at + i].in_flight++;
+    x->smem[at + i] = 0xff;
+  }
+  VEC_PUSH(&x->arena, &x->thread[t].copies, c);
+}
+
+static void pipe_wait(struct mach *x, struct ir_op o, uint32_t t) {
+  struct thread *th = &x->thread[t];
+  int done = th->groups - (int)ir_attr_int(x->m, o, IR_ATTR_pending, 0);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < th->copies.n; i++) {
+    struct copy *c = &th->copies.at[i];
+    if (c->group >= done) {
+      th->copies.at[kept++] = *c;
+      continue;
+    }
+    memcpy(x->smem + c->to, c->data, c->bytes);
+    for (uint32_t k = 0; k < c->bytes; k++)
+      x->shadow[c->to + k].in_flight--;
+  }
+  th->copies.n = kept;
+}
+
+/* ---- fragments ---- */
+
+static struct cell *frag_at(struct mach *x, uint32_t res, uint32_t t, int64_t i, bool write) {
+  if (i < 0 || i >= x->frag_n[res])
+    fail(x, "element %lld of %s, which has %u", (long long)i, ir_sym(x->m, x->m->res.at[res].name),
+         x->frag_n[res]);
+  size_t k = (size_t)t * x->frag_n[res] + (size_t)i;
+  if (write)
+    x->frag_set[res][k] = true;
+  else if (!x->frag_set[res][k])
+    fail(x, "thread %u reads element %lld of %s before it is written", t, (long long)i,
+         ir_sym(x->m, x->m->res.at[res].name));
+  return &x->frag[res][k];
+}
+
+static void frag_op(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  uint32_t res = n->res[0];
+  enum dtype d = (enum dtype)x->m->res.at[res].type.dtype;
+  if (n->opcode == IR_FFILL) {
+    for (uint32_t i = 0; i < x->frag_n[res]; i++)
+      *frag_at(x, res, t, i, true) = *cell(x, n->in[0], t);
+    return;
+  }
+  int64_t at = cell(x, n->in[0], t)->i;
+  if (n->opcode == IR_FGET)
+    for (uint32_t i = 0; i < n->n_out; i++)
+      *cell(x, n->out[i], t) = *frag_at(x, res, t, at + i, false);
+  else
+    for (uint32_t i = 1; i < n->n_in; i++)
+      *frag_at(x, res, t, at + i - 1, true) = cast(d, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
+}
+
+/* PTX ISA, ldmatrix: lane 8m + r gives the address of row r of matrix m; lane l receives, of each
+ * matrix, elements 2 (l % 4) and the next of row l / 4 (trans: of column l / 4). */
+static void ldmatrix(struct mach *x, struct ir_op o, uint32_t warp) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  uint32_t num = (uint32_t)ir_attr_int(x->m, o, IR_ATTR_num, 0);
+  bool trans = ir_attr_int(x->m, o, IR_ATTR_trans, 0) != 0;
+  enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
+  for (uint32_t k = 0; k < num; k++) {
+    const uint8_t *row[8];
+    for (uint32_t r = 0; r < 8; r++) {
+      uint32_t t = warp * 32 + k * 8 + r;
+      int64_t at = buf_at(x, o, n->in[0], t, 16);
+      touch(x, t, at, 16, false);
+      row[r] = x->smem + at;
+    }
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4 * 2;
+      int64_t to = cell(x, n->in[1], t)->i + 2 * k;
+      for (uint32_t e = 0; e < 2; e++)
+        *frag_at(x, n->res[0], t, to + e, true) =
+            trans ? load_cell(d, row[q + e] + 2 * g) : load_cell(d, row[g] + 2 * (q + e));
+    }
+  }
+}
+
+/* PTX ISA, matrix fragments of mma.m16n8k16, 16-bit operands. */
+static void mma(struct mach *x, struct ir_op o, uint32_t warp) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  double a[16][16], b[16][8];
+  for (uint32_t lane = 0; lane < 32; lane++) {
+    uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4;
+    int64_t ai = cell(x, n->in[1], t)->i, bi = cell(x, n->in[2], t)->i;
+    for (uint32_t i = 0; i < 8; i++) {
+      uint32_t row = i < 2 || (i >= 4 && i < 6) ? g : g + 8;
+      uint32_t col = q * 2 + (i & 1) + (i >= 4 ? 8 : 0);
+      a[row][col] = frag_at(x, n->res[1], t, ai + i, false)->f;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+      b[q * 2 + (i & 1) + (i >= 2 ? 8 : 0)][g] = frag_at(x, n->res[2], t, bi + i, false)->f;
+  }
+  for (uint32_t lane = 0; lane < 32; lane++) {
+    uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4;
+    int64_t ci = cell(x, n->in[0], t)->i;
+    for (uint32_t i = 0; i < 4; i++) {
+      uint32_t row = i < 2 ? g : g + 8, col = q * 2 + (i & 1);
+      double sum = frag_at(x, n->res[0], t, ci + i, false)->f;
+      for (uint32_t k = 0; k < 16; k++)
+        sum += a[row][k] * b[k][col];
+      frag_at(x, n->res[0], t, ci + i, true)->f = (double)(float)sum;
+    }
+  }
+}
+
+/* ---- control ---- */
+
+static void run_block(struct mach *x, struct ir_block b, const bool *on);
+
+static bool *all_on(struct mach *x, bool *on) {
+  for (uint32_t t = 0; t < x->threads; t++)
+    if (!on[t])
+      fail(x, "threads have diverged");
+  return on;
+}
+
+static int64_t uniform(struct mach *x, struct ir_val v, const bool *on) {
+  int64_t first = 0;
+  bool any = false;
+  for (uint32_t t = 0; t < x->threads; t++) {
+    if (!on[t])
+      continue;
+    if (any && cell(x, v, t)->i != first)
+      fail(x, "value differs between threads");
+    first = cell(x, v, t)->i;
+    any = true;
+  }
+  return first;
+}
+
+/* to[i] = from[i] at once. */
+static void move(struct mach *x, uint32_t n, const struct ir_val *to, const struct ir_val *from,
+                 const bool *on) {
+  struct cell copy[32];
+  if (n > 32)
+    fail(x, "too many values carried");
+  for (uint32_t t = 0; t < x->threads; t++) {
+    if (!on[t])
+      continue;
+    for (uint32_t i = 0; i < n; i++)
+      copy[i] = *cell(x, from[i], t);
+    for (uint32_t i = 0; i < n; i++)
+      *cell(x, to[i], t) = copy[i];
+  }
+}
+
+static const struct ir_opnode *last(struct mach *x, struct ir_block b) {
+  return ir_op_at(x->m, ir_block_at(x->m, b)->last);
+}
+
+static void set_all(struct mach *x, struct ir_val v, int64_t i, const bool *on) {
+  for (uint32_t t = 0; t < x->threads; t++)
+    if (on[t])
+      cell(x, v, t)->i = i;
+}
+
+static void run_for(struct mach *x, const struct ir_opnode *n, const bool *on) {
+  const struct ir_blocknode *b = ir_block_at(x->m, n->blocks[0]);
+  int64_t lo = uniform(x, n->in[0], on), hi = uniform(x, n->in[1], on);
+  int64_t step = uniform(x, n->in[2], on);
+  move(x, n->n_out, b->args.at + 1, n->in + 3, on);
+  for (int64_t k = lo; k < hi; k += step) {
+    set_all(x, b->args.at[0], k, on);
+    run_block(x, n->blocks[0], on);
+    move(x, n->n_out, b->args.at + 1, last(x, n->blocks[0])->in, on);
+  }
+  move(x, n->n_out, n->out, b->args.at + 1, on);
+}
+
+static void run_if(struct mach *x, const struct ir_opnode *n, const bool *on) {
+  bool *side = calloc(x->threads, 1);
+  for (uint32_t i = 0; i < 2; i++) {
+    bool any = false;
+    for (uint32_t t = 0; t < x->threads; t++) {
+      side[t] = on[t] && is_true(x, n->in[0], t) == (i == 0);
+      any = any || side[t];
+    }
+    if (!any)
+      continue;
+    run_block(x, n->blocks[i], side);
+    move(x, n->n_out, n->out, last(x, n->blocks[i])->in, side);
+  }
+  free(side);
+}
+
+static void run_while(struct mach *x, const struct ir_opnode *n, const bool *on) {
+  const struct ir_blocknode *head = ir_block_at(x->m, n->blocks[0]);
+  const struct ir_blocknode *body = ir_block_at(x->m, n->blocks[1]);
+  move(x, n->n_in, head->args.at, n->in, on);
+  for (;;) {
+    run_block(x, n->blocks[0], on);
+    const struct ir_opnode *condition = last(x, n->blocks[0]);
+    move(x, n->n_out, body->args.at, condition->in + 1, on);
+    if (!uniform(x, condition->in[0], on))
+      break;
+    run_block(x, n->blocks[1], on);
+    move(x, n->n_in, head->args.at, last(x, n->blocks[1])->in, on);
+  }
+  move(x, n->n_out, n->out, body->args.at, on);
+}
+
+static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  struct cell *out = n->n_out ? cell(x, n->out[0], t) : NULL;
+  switch ((int)n->opcode) {
+  case IR_CONST: {
+    const struct ir_attr *a = ir_get_attr(x->m, o, IR_ATTR_value);
+    *out = (struct cell){.i = a->i, .f = a->f};
+    return;
+  }
+  case IR_THREAD_ID: out->i = t; return;
+  case IR_LANE_ID: out->i = t % 32; return;
+  case IR_WARP_ID: out->i = t / 32; return;
+  case IR_BLOCK_ID: out->i = x->block; return;
+  case IR_DIGITS: out->i = digits(x, o, cell(x, n->in[0], t)->i); return;
+  case IR_PTR_ADD:
+    out->i = cell(x, n->in[0], t)->i +
+             cell(x, n->in[1], t)->i * (int64_t)(dtype_bits(dtype_of(x, n->in[0])) / 8);
+    return;
+  case IR_FFILL:
+  case IR_FGET:
+  case IR_FPUT: frag_op(x, o, t); return;
+  case IR_GLOAD: gload(x, o, t); return;
+  case IR_GSTORE: gstore(x, o, t); return;
+  case IR_SLOAD: sload(x, o, t); return;
+  case IR_SSTORE: sstore(x, o, t); return;
+  case IR_CP_ASYNC: cp_async(x, o, t); return;
+  case IR_PIPE_COMMIT: x->thread[t].groups++; return;
+  case IR_PIPE_WAIT: pipe_wait(x, o, t); return;
+  case IR_CHECK:
+    if (!is_true(x, n->in[0], t))
+      fail(x, "assertion");
+    return;
+  default: *out = scalar(x, o, t); return;
+  }
+}
+
+static void shuffle(struct mach *x, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  uint32_t mask = (uint32_t)ir_attr_int(x->m, o, IR_ATTR_mask, 0);
+  for (uint32_t t = 0; t < x->threads; t++)
+    *cell(x, n->out[0], t) = *cell(x, n->in[0], t ^ mask);
+}
+
+static void run_op(struct mach *x, struct ir_op o, const bool *on) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  x->at = o;
+  switch ((int)n->opcode) {
+  case IR_EACH:
+    for (int64_t r = 0; r < ir_attr_int(x->m, o, IR_ATTR_count, 0); r++) {
+      set_all(x, ir_block_at(x->m, n->blocks[0])->args.at[0], r, on);
+      run_block(x, n->blocks[0], on);
+    }
+    return;
+  case IR_FOR: run_for(x, n, on); return;
+  case IR_IF: run_if(x, n, on); return;
+  case IR_WHILE: run_while(x, n, on); return;
+  case IR_BARRIER:
+    all_on(x, (bool *)on);
+    x->epoch++;
+    x->r->barriers += x->block == 0;
+    return;
+  case IR_SHUFFLE:
+    all_on(x, (bool *)on);
+    shuffle(x, o);
+    return;
+  case IR_LDMATRIX:
+  case IR_MMA:
+    all_on(x, (bool *)on);
+    for (uint32_t w = 0; w < x->threads / 32; w++)
+      n->opcode == IR_MMA ? mma(x, o, w) : ldmatrix(x, o, w);
+    return;
+  default: break;
+  }
+  for (uint32_t t = 0; t < x->threads; t++)
+    if (on[t])
+      per_thread(x, o, t);
+}
+
+static void run_block(struct mach *x, struct ir_block b, const bool *on) {
+  IR_EACH_OP (x->m, b, o) {
+    if (ir_info(ir_op_at(x->m, o)->opcode)->traits & IR_TERM)
+      return;
+    run_op(x, o, on);
+  }
+}
+
+/* ---- launch ---- */
+
+/* Dim names, "A.dim0", "A.stride0", "A.addr", scalars, as recipe.h says. */
+static bool lookup(void *user, const char *name, int64_t *value) {
+  struct mach *x = user;
+  const struct recipe *r = x->m->recipe;
+  for (uint32_t k = 0; k < r->args.n; k++) {
+    const struct recipe_arg *a = &r->args.at[k];
+    const struct interp_tensor *t = &x->args->arg[k].tensor;
+    size_t n = strlen(a->name);
+    if (a->kind == RECIPE_SCALAR && str_eq(a->name, name)) {
+      *value = x->args->arg[k].i;
+      return true;
+    }
+    for (uint32_t d = 0; d < a->rank && t->data; d++) {
+      const struct expr_node *e = expr_at(&r->exprs, a->dim[d]);
+      if (e->op == EXPR_SYM && str_eq(symtab_str(r->exprs.syms, e->sym), name)) {
+        *value = t->dim[d];
+        return true;
+      }
+    }
+    if (strncmp(name, a->name, n) != 0 || name[n] != '.')
+      continue;
+    const char *p = name + n + 1;
+    if (str_eq(p, "addr"))
+      *value = (int64_t)(intptr_t)t->data;
+    else if (str_starts(p, "dim"))
+      *value = t->dim[p[3] - '0'];
+    else
+      *value = t->stride[p[6] - '0'];
+    return true;
+  }
+  return false;
+}
+
+static int64_t eval(struct mach *x, struct expr e) {
+  int64_t v;
+  const char *why;
+  if (!expr_eval(&x->m->recipe->exprs, e, lookup, x, &v, &why))
+    fail(x, "expression: %s", why);
+  return v;
+}
+
+static void start_block(struct mach *x) {
+  const struct ir_module *m = x->m;
+  memset(x->smem, 0xff, x->smem_bytes + 1);
+  for (uint32_t i = 0; i < x->smem_bytes; i++)
+    x->shadow[i] = (struct shadow){-1, -1, -1, -1, 0};
+  for (uint32_t r = 1; r < m->res.n; r++)
+    if (x->frag_n[r])
+      memset(x->frag_set[r], 0, (size_t)x->threads * x->frag_n[r]);
+  for (uint32_t t = 0; t < x->threads; t++) {
+    x->thread[t].copies.n = 0;
+    x->thread[t].groups = 0;
+  }
+  x->epoch = 0;
+}
+
+static void launch(struct mach *x) {
+  const struct ir_module *m = x->m;
+  const struct recipe *r = m->recipe;
+  const struct recipe_step *step = &r->steps.at[r->steps.n - 1];
+  const struct ir_blocknode *body = ir_block_at(m, m->body);
+  for (uint32_t i = 0; i < r->checks.n; i++)
+    if (!eval(x, r->checks.at[i].cond))
+      fail(x, "check: %s", r->checks.at[i].message);
+  x->threads = step->block[0] * step->block[1] * step->block[2];
+  int64_t blocks = 1;
+  for (int i = 0; i < 3; i++)
+    blocks *= eval(x, step->grid[i]);
+  x->smem_bytes = step->smem_bytes;
+  x->smem = arena_get0(&x->arena, x->smem_bytes + 1);
+  x->shadow = ARENA_ARRAY(&x->arena, struct shadow, x->smem_bytes + 1);
+  x->val = ARENA_ARRAY(&x->arena, struct cell, (size_t)m->values.n * x->threads);
+  x->thread = ARENA_ARRAY(&x->arena, struct thread, x->threads);
+  x->frag = ARENA_ARRAY(&x->arena, struct cell *, m->res.n + 1);
+  x->frag_set = ARENA_ARRAY(&x->arena, bool *, m->res.n + 1);
+  x->frag_n = ARENA_ARRAY(&x->arena, uint32_t, m->res.n + 1);
+  for (uint32_t i = 1; i < m->res.n; i++)
+    if (m->res.at[i].kind == IR_RES_FRAG) {
+      x->frag_n[i] = layout_extent(m->layouts.at[m->res.at[i].layout], LAYOUT_REG);
+      x->frag[i] = ARENA_ARRAY(&x->arena, struct cell, (size_t)x->threads * x->frag_n[i]);
+      x->frag_set[i] = ARENA_ARRAY(&x->arena, bool, (size_t)x->threads * x->frag_n[i]);
+    }
+  bool *on = ARENA_ARRAY(&x->arena, bool, x->threads);
+  for (uint32_t t = 0; t < x->threads; t++)
+    on[t] = true;
+  if (step->params.n != body->args.n)
+    fail(x, "%u params for %u body arguments", step->params.n, body->args.n);
+  for (x->block = 0; x->block < blocks; x->block++) {
+    start_block(x);
+    for (uint32_t i = 0; i < step->params.n; i++) {
+      const struct recipe_param *p = &step->params.at[i];
+      struct cell c = {0};
+      if (p->kind == RECIPE_PARAM_PTR)
+        c.i = (int64_t)(intptr_t)x->args->arg[p->arg].tensor.data;
+      else if (p->kind == RECIPE_PARAM_SCALAR)
+        c = (struct cell){x->args->arg[p->arg].i, x->args->arg[p->arg].f};
+      else
+        c.i = eval(x, p->value);
+      if (p->kind == RECIPE_PARAM_I32 && c.i != (int32_t)c.i)
+        fail(x, "parameter %u does not fit 32 bits", i);
+      for (uint32_t t = 0; t < x->threads; t++)
+        *cell(x, body->args.at[i], t) = c;
+    }
+    run_block(x, m->body, on);
+    x->at.id = 0;
+    x->r->programs++;
+  }
+}
+
+struct mach_result mach_run(const struct ir_module *m, const struct mach_args *args) {
+  struct mach_result r = {.ok = true};
+  struct mach x = {.m = m, .args = args, .r = &r};
+  arena_init(&x.arena, &mem_libc, &x.trap);
+  if (setjmp(x.trap.env)) {
+    r.ok = false;
+    snprintf(r.error, sizeof r.error, "out of memory");
+  } else if (!setjmp(x.fail)) {
+    launch(&x);
+  }
+  arena_free(&x.arena);
+  return r;
+}
