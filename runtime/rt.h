@@ -351,8 +351,8 @@ double rt_random(enum rt_fill fill, uint64_t seed, uint64_t index);
 /* Fills n elements of dtype t with rt_random(...) * scale, rounded once. */
 void rt_random_fill(enum rt_fill fill, uint64_t seed, double scale, enum dtype t, void *out,
                     int64_t first, int64_t n);
-/* The same values into device memory, bit for bit: made there for f64, f32, bf16, f16, s8, s32
- * with a scale that is a power of two, else on the host. Synchronous. */
+/* The same values into device memory, bit for bit: made there for f64, f32, bf16, f16, s8, s32,
+ * else on the host. Synchronous. */
 enum rt_status rt_random_fill_device(struct rt_buffer *b, enum rt_fill fill, uint64_t seed,
                                      double scale, enum dtype t, int64_t n);
 
@@ -425,6 +425,7 @@ struct rt_verdict {
   bool passed;
   enum rt_rule rule;                     /* the first broken rule, in the order above */
   int64_t row, col;                      /* element it was found at (the worst one), -1 if none */
+  const char *place;                     /* how rt_verdict_text calls it; NULL: "[row, col]" */
   double got, want;                      /* there */
   double max_error, mean_error, max_ref; /* over all elements */
   double base_max_error;                 /* -1 without a baseline */

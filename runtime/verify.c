@@ -120,8 +120,8 @@ static void scan_element(const struct rt_verify *v, int64_t i, int64_t j,
   }
 }
 
-static struct rt_block_stats scan_block(const struct rt_verify *v, int64_t i0, int64_t j0,
-                                        int64_t width) {
+struct rt_block_stats rt_scan_block(const struct rt_verify *v, int64_t i0, int64_t j0,
+                                    int64_t width) {
   struct rt_block_stats s = {.at_err = -1,
                              .at_share = -1,
                              .at_unwritten = -1,
@@ -262,7 +262,7 @@ void rt_verify(const struct rt_verify *v, struct rt_verdict *out) {
   int64_t width = v->row_blocks && v->cols > RT_BLOCK ? v->cols : RT_BLOCK;
   for (int64_t i = 0; i < v->rows; i += RT_BLOCK)
     for (int64_t j = 0; j < v->cols; j += width) {
-      struct rt_block_stats s = scan_block(v, i, j, width);
+      struct rt_block_stats s = rt_scan_block(v, i, j, width);
       tally_block(&y, &s);
     }
   tally_end(&y, v->cols);
@@ -297,7 +297,9 @@ void rt_verdict_text(const struct rt_verdict *v, struct strbuf *out) {
               v->max_error, v->mean_error, v->max_ref, 100 * v->tolerance_used);
     return;
   }
-  if (v->row >= 0)
+  if (v->row >= 0 && v->place)
+    sb_printf(out, " at %s: got %.9g, reference %.9g", v->place, v->got, v->want);
+  else if (v->row >= 0)
     sb_printf(out, " at [%" PRId64 ", %" PRId64 "]: got %.9g, reference %.9g", v->row, v->col,
               v->got, v->want);
   sb_printf(out, "; %" PRId64 " %s; max error %.3g", v->n_wrong,

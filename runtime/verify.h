@@ -25,6 +25,10 @@ double rt_half_ulp(enum dtype t, double x);
  * compared. */
 bool rt_saturates(enum dtype t);
 
+/* The block of RT_BLOCK rows and `width` columns (as far as there are) at (i0, j0). */
+struct rt_block_stats rt_scan_block(const struct rt_verify *v, int64_t i0, int64_t j0,
+                                    int64_t width);
+
 /* Blocks cover rows x cols. Fills everything of the verdict but got, want, first_*. */
 void rt_judge(enum dtype t, int64_t rows, int64_t cols, bool exact, bool has_base, bool has_bound,
               const struct rt_block_stats *blocks, int64_t n_blocks, struct rt_verdict *out);

@@ -10,8 +10,6 @@
 
 #include "base/num.h"
 
-#include <math.h>
-
 struct rt_gemm_oracle {
   struct rt_device *dev;
   rt_stream stream;
@@ -250,8 +248,7 @@ enum rt_status rt_gemm_oracle_judge(struct rt_gemm_oracle *o, const struct rt_te
 
 /* ---- random inputs on the device ---- */
 
-/* Types and scales that the device would not round exactly as the host does are made on the host,
- * in pieces. */
+/* Types that have no device helper are made on the host, in pieces. */
 static enum rt_status fill_by_host(struct rt_buffer *b, enum rt_fill fill, uint64_t seed,
                                    double scale, enum dtype t, int64_t n) {
   struct rt_device *dev = rt_buffer_device(b);
@@ -279,11 +276,9 @@ enum rt_status rt_random_fill_device(struct rt_buffer *b, enum rt_fill fill, uin
     return rt_fail(dev->ctx, RT_BAD_INPUT, DIAG_USAGE, "filling more elements than a buffer has");
   if (n == 0)
     return RT_OK;
-  int exponent;
-  bool power_of_two = frexp(scale, &exponent) == 0.5 && exponent > -60 && exponent < 60;
-  bool exact =
+  bool there =
       t == DT_F32 || t == DT_F64 || t == DT_BF16 || t == DT_F16 || t == DT_S8 || t == DT_S32;
-  if (fill == RT_FILL_ZERO || !power_of_two || !exact)
+  if (fill == RT_FILL_ZERO || !there)
     return fill_by_host(b, fill, seed, scale, t, n);
   CUfunction f;
   rt_stream stream;

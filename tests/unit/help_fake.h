@@ -15,6 +15,7 @@ struct fake_kernel {
   uint32_t n_params;
   double us; /* how long one launch takes */
   void (*body)(const uint64_t *cells, const CUlaunchConfig *config);
+  void (*raw)(void **params, const CUlaunchConfig *config); /* instead, for larger parameters */
 };
 
 struct fake_launch {

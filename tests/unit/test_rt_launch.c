@@ -19,8 +19,9 @@ struct fixture {
   struct rt_module *module;
 };
 
-static const struct fake_kernel kernels[] = {
-    {"main_kernel", 6, 100, NULL}, {"tail_kernel", 0, 10, NULL}, {NULL, 0, 0, NULL}};
+static const struct fake_kernel kernels[] = {{.name = "main_kernel", .n_params = 6, .us = 100},
+                                             {.name = "tail_kernel", .us = 10},
+                                             {.name = NULL}};
 
 static void start(struct fixture *f) {
   memset(f, 0, sizeof *f);
@@ -702,7 +703,7 @@ static void test_helpers_compile(void **state) {
   (void)state;
   static const int archs[][2] = {{9, 0}, {8, 0}, {8, 9}};
   static const struct fake_kernel helper_kernels[] = {
-      {"to_f64", 7, 1, NULL}, {"compare", 2, 1, NULL}, {"fill", 5, 1, NULL}, {NULL, 0, 0, NULL}};
+      {.name = "to_f64"}, {.name = "compare"}, {.name = "fill"}, {.name = NULL}};
   for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++) {
     struct fixture f;
     start(&f);
