@@ -393,6 +393,85 @@ static void test_no_memory(void **state) {
   help_oom_loop(oom_body, NULL, true);
 }
 
+/* ---- which library is taken ---- */
+
+/* Builds a library that has NVRTC's functions but `without`, and says it is major.minor. */
+static bool build_stub(const char *folder, const char *name, int major, int minor,
+                       const char *without) {
+  char path[600], command[1400];
+  snprintf(path, sizeof path, "%s/stub.c", folder);
+  FILE *c = fopen(path, "w");
+  if (!c)
+    return false;
+  fprintf(c, "int nvrtcVersion(int *a, int *b) { *a = %d; *b = %d; return 0; }\n", major, minor);
+#define X(member, symbol, result, params)                                                          \
+  if (!str_eq(#symbol, "nvrtcVersion") && !(without && str_eq(#symbol, without)))                  \
+    fprintf(c, "int %s(void) { return 0; }\n", #symbol);
+  NVRTC_FUNCTIONS(X)
+#undef X
+  fclose(c);
+  snprintf(command, sizeof command, "cc -shared -fPIC -o %s/%s %s 2>/dev/null", folder, name, path);
+  return system(command) == 0;
+}
+
+static CUresult driver_12(int *v) {
+  *v = 12040;
+  return CUDA_SUCCESS;
+}
+
+static void expect_library(const char *named, bool old_driver, bool taken, const char *remark) {
+  struct rt_options o = {.nvrtc = named};
+  struct cuda_api driver = {.cuDriverGetVersion = driver_12};
+  struct fixture f;
+  start(&f, &o);
+  rt_use_cuda(f.ctx, old_driver ? &driver : NULL);
+  struct rt_library_info i = rt_library_info(f.ctx, RT_LIB_NVRTC);
+  bool from_stub = i.loaded && strstr(i.path, "/kiln-stub-") != NULL;
+  if (from_stub != taken || (remark && (!i.why || !strstr(i.why, remark))))
+    fail_msg("%s: loaded %s, remarks: %s", named, i.path ? i.path : "nothing",
+             i.why ? i.why : "none");
+  stop(&f);
+}
+
+static void test_versions(void **state) {
+  (void)state;
+  char folder[] = "/tmp/kiln-stub-XXXXXX", path[600];
+  assert_non_null(mkdtemp(folder));
+  bool built = build_stub(folder, "libnvrtc.so.11.8", 11, 8, NULL) &&
+               build_stub(folder, "libnvrtc.so.12.3", 12, 3, NULL) &&
+               build_stub(folder, "libnvrtc.so.14", 14, 0, NULL) &&
+               build_stub(folder, "libnvrtc.so.old", 12, 9, "nvrtcGetCUBIN") &&
+               build_stub(folder, "libnvrtc.so.13", 13, 2, NULL) &&
+               build_stub(folder, "libnvrtc.so.12", 12, 4, NULL);
+  if (built) {
+    static const struct {
+      const char *file, *remark;
+    } refused[] = {{"libnvrtc.so.11.8", "version 11.8 is not one of 12.4 to 13.x"},
+                   {"libnvrtc.so.12.3", "version 12.3 is not one of"},
+                   {"libnvrtc.so.14", "version 14.0 is not one of"},
+                   {"libnvrtc.so.old", "it has no nvrtcGetCUBIN"},
+                   {"stub.c", "does not load"}};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+      snprintf(path, sizeof path, "%s/%s", folder, refused[i].file);
+      expect_library(path, false, false, refused[i].remark);
+    }
+    expect_library(folder, false, true, NULL); /* a folder: its newest */
+    snprintf(path, sizeof path, "%s/libnvrtc.so.12", folder);
+    expect_library(path, true, true, NULL);
+    snprintf(path, sizeof path, "%s/libnvrtc.so.13", folder);
+    expect_library(path, true, false, "needs a newer driver than the installed one (CUDA 12)");
+    /* A folder falls back to what the driver can take. */
+    expect_library(folder, true, true, "libnvrtc.so.13: version 13 needs a newer driver");
+  }
+  char command[700];
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+  if (!built) {
+    printf("SKIP: no C compiler (cc) to build stub libraries with\n");
+    skip();
+  }
+}
+
 /* ---- helpers ---- */
 
 static const struct rt_options self_helper = {
@@ -689,17 +768,12 @@ int main(int argc, char **argv) {
     return bad_helper(atoi(argv[1]));
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_log),
-      cmocka_unit_test(test_options_text),
-      cmocka_unit_test(test_acceptance),
-      cmocka_unit_test(test_missing),
-      cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_misbehaving),
-      cmocka_unit_test(test_no_helper),
-      cmocka_unit_test(test_killed_idle),
-      cmocka_unit_test(test_no_memory_helper),
-      cmocka_unit_test(test_nvrtc),
-      cmocka_unit_test(test_nvrtc_rejections),
+      cmocka_unit_test(test_log),         cmocka_unit_test(test_options_text),
+      cmocka_unit_test(test_acceptance),  cmocka_unit_test(test_missing),
+      cmocka_unit_test(test_versions),    cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_misbehaving), cmocka_unit_test(test_no_helper),
+      cmocka_unit_test(test_killed_idle), cmocka_unit_test(test_no_memory_helper),
+      cmocka_unit_test(test_nvrtc),       cmocka_unit_test(test_nvrtc_rejections),
       cmocka_unit_test(test_real_helper),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
