@@ -1,12 +1,12 @@
-/* The DSL and the tracer: what kernel text means on device values. Internal to the frontend's dsl*,
- * trace* and kernel* files.
+/* The DSL and the tracer: what kernel text means on device values. Internal to the frontend's
+ * dsl*, trace* and kernel* files.
  *
- * The evaluator (stage.h) drives a tracer through a table of functions; library functions of the DSL
- * (zeros, dot, exp, ...) are C functions in the sandbox's globals. Both end in the functions below,
- * which check dtypes and shapes, insert the explicit splats and broadcasts that the IR wants, and
- * build ops. A function that returns a value returns NULL after it reported an error (or met a value
- * of an op refused before); the caller then pushes an unknown value, so that one mistake gives one
- * message and the rest of the body is still checked. */
+ * The evaluator (stage.h) drives a tracer through a table of functions; library functions of the
+ * DSL (zeros, dot, exp, ...) are C functions in the sandbox's globals. Both end in the functions
+ * below, which check dtypes and shapes, insert the explicit splats and broadcasts that the IR
+ * wants, and build ops. A function that returns a value returns NULL after it reported an error
+ * (or met a value of an op refused before); the caller then pushes an unknown value, so that one
+ * mistake gives one message and the rest of the body is still checked. */
 #ifndef KILN_FRONTEND_DSL_H
 #define KILN_FRONTEND_DSL_H
 
@@ -265,7 +265,7 @@ struct dsl_array *dsl_borrow_array(lua_State *L, struct fe_file *f, uint32_t ran
 /* Copies to dense row-major memory. */
 void dsl_array_copy(const struct dsl_array *a, double *out);
 int64_t dsl_array_count(const struct dsl_array *a);
-/* Applies fn to n operands (arrays and numbers at idx..idx+n-1), broadcasting; pushes the result. */
+/* Applies fn to n operands (arrays and numbers at idx..idx+n-1), broadcasting; pushes it. */
 typedef double (*dsl_fn)(const double *x);
 void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn, int idx, int n);
 enum dsl_fold { DSL_SUM, DSL_MAX, DSL_MIN };

@@ -1,8 +1,10 @@
-/* Host arrays: what an oracle computes with. Dense or strided doubles behind a userdata, arithmetic
- * through metamethods, methods T, row, col, reshape, slice, at; functions in dsl_host.c.
+/* Host arrays: what an oracle computes with. Dense or strided doubles behind a userdata,
+ * arithmetic through metamethods, methods T, row, col, reshape, slice, at; functions in
+ * dsl_host.c.
  *
- * Memory comes from the host's allocator and is counted against fe_limits.host_mem; Lua's collector
- * sees only the small userdata, so it is run whenever much has been allocated since the last time. */
+ * Memory comes from the host's allocator and is counted against fe_limits.host_mem; Lua's
+ * collector sees only the small userdata, so it is run whenever much has been allocated since the
+ * last time. */
 #include "frontend/dsl.h"
 
 #include <inttypes.h>

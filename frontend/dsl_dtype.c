@@ -1,5 +1,5 @@
-/* dtypes as values of kernel Lua (`bf16`, callable: bf16(0.5) is a constant, bf16(x) a cast), and the
- * plain arguments that DSL functions take: dtypes, sizes, axes. */
+/* dtypes as values of kernel Lua (`bf16`, callable: bf16(0.5) is a constant, bf16(x) a cast), and
+ * the plain arguments that DSL functions take: dtypes, sizes, axes. */
 #include "base/num.h"
 #include "frontend/dsl.h"
 

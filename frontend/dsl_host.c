@@ -1,6 +1,6 @@
-/* Functions on whole host arrays for oracles (matmul, softmax, mean, map), and the random numbers of
- * inputs(). Elementwise functions and reductions are in dsl_math.c and dsl_tile.c: they share their
- * names with the tile functions. */
+/* Functions on whole host arrays for oracles (matmul, softmax, mean, map), and the random numbers
+ * of inputs(). Elementwise functions and reductions are in dsl_math.c and dsl_tile.c: they share
+ * their names with the tile functions. */
 #include "frontend/dsl.h"
 
 #include <inttypes.h>

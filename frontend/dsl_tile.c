@@ -1,5 +1,5 @@
-/* Functions of kernel Lua that make and reduce tiles: zeros, full, iota, range, dot, cast, where, sum
- * and the row and column reductions. In an oracle the same names work on host arrays. */
+/* Functions of kernel Lua that make and reduce tiles: zeros, full, iota, range, dot, cast, where,
+ * sum and the row and column reductions. In an oracle the same names work on host arrays. */
 #include "base/num.h"
 #include "frontend/dsl.h"
 

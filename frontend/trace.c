@@ -203,8 +203,8 @@ static int dev_assert(void *user, lua_State *L) {
   return n;
 }
 
-/* One op: plain arguments are the message, `{}` stands for a device value that another plain argument
- * follows. */
+/* One op: plain arguments are the message, `{}` stands for a device value that another plain
+ * argument follows. */
 static int dev_print(void *user, lua_State *L) {
   struct fe_file *f = user;
   int n = lua_gettop(L);

@@ -1,5 +1,6 @@
-/* Elementwise ops: the dtype rules (numbers adopt, dtypes never mix), broadcasting of dims of 1 at
- * equal rank, splats of scalars, and the same operators on launch expressions in a grid function. */
+/* Elementwise ops: the dtype rules (numbers adopt, dtypes never mix), broadcasting of dims of 1
+ * at equal rank, splats of scalars, and the same operators on launch expressions in a grid
+ * function. */
 #include "base/check.h"
 #include "base/num.h"
 #include "frontend/dsl.h"

@@ -1,8 +1,8 @@
 /* The last step of a trace: `acc + dot(x, y)` becomes one dot that accumulates onto acc.
  *
- * A dot from zero takes the other operand of an add as its accumulator if the add is its only use, in
- * the same block, and that operand is made before it (so that nothing moves). Other products are left
- * alone. The zeros that lose their use go with the passes' dead code. */
+ * A dot from zero takes the other operand of an add as its accumulator if the add is its only
+ * use, in the same block, and that operand is made before it (so that nothing moves). Other
+ * products are left alone. The zeros that lose their use go with the passes' dead code. */
 #include "frontend/dsl.h"
 
 struct fuse {

@@ -1,10 +1,11 @@
-/* Padding: which elements of a value stand for what lies outside of a tensor, and what is in them.
+/* Padding: which elements of a value stand for what lies outside of a tensor, and what is in
+ * them.
  *
- * A tile that a load may fill past its tensor's edge has pad elements along that dim. Elementwise ops
- * keep them and change their value; here that value is followed where it can be known (0 * x, x -
- * inf, a select by a mask on an iota), so that a reduction over the dim can be refused unless the
- * padding cannot change its result. This judges the kernel's text and config alone, never the facts
- * of a specialization: no kernel is accepted for one shape and refused for another.
+ * A tile that a load may fill past its tensor's edge has pad elements along that dim. Elementwise
+ * ops keep them and change their value; here that value is followed where it can be known (0 * x,
+ * x - inf, a select by a mask on an iota), so that a reduction over the dim can be refused unless
+ * the padding cannot change its result. This judges the kernel's text and config alone, never the
+ * facts of a specialization: no kernel is accepted for one shape and refused for another.
  *
  * It is a lint, not a proof: a value carried around a loop is taken to keep the padding it starts
  * with until the loop's end, where both are joined. */

@@ -1,8 +1,9 @@
 /* Regions of the trace: blocks of device loops and branches, and the structured ops they end in.
  *
- * A region's ops go into a block of their own (SHORT and PROBE: into the block around). Regions close
- * in reverse order, so all that a region made lies at the end of the module's tables: dropping it is
- * cutting them. A kept block waits, with no owner, until build_* hands it to its op. */
+ * A region's ops go into a block of their own (SHORT and PROBE: into the block around). Regions
+ * close in reverse order, so all that a region made lies at the end of the module's tables:
+ * dropping it is cutting them. A kept block waits, with no owner, until build_* hands it to its
+ * op. */
 #include "base/check.h"
 #include "frontend/dsl.h"
 
@@ -152,7 +153,7 @@ static void loop_arg(void *user, struct fe_region *r, const struct fe_slot *slot
   name_value(f, v->v, slot->name);
   struct fe_dev *h = fe_to_dev(fe_lua(f->fe), slot->first);
   if (h && h->kind == FE_DEV_VALUE && !fe_is_unknown(h)) {
-    /* What stands in padding at first; build_for compares it with what an iteration leaves there. */
+    /* What is in padding at first; build_for compares it with what an iteration leaves there. */
     const struct dsl_val *init = (const struct dsl_val *)h;
     if (init->is_const && t.kind == IR_TILE) {
       struct dsl_pad p[IR_MAX_RANK];

@@ -1,10 +1,10 @@
-/* Random staged programs: the same text is traced and interpreted, and run on plain numbers by stock
- * Lua; what they store must be equal. The strongest check of staging there is.
+/* Random staged programs: the same text is traced and interpreted, and run on plain numbers by
+ * stock Lua; what they store must be equal. The strongest check of staging there is.
  *
- * Programs mix plain and device control (if, range loops, while, plain loops with break and goto),
- * swaps, closures with hidden state, shadowing, selects, masks and tiles. They avoid what must be
- * refused. Every program runs on 6 inputs: the programs of a 3 x 2 grid. Tiles are uniform, so that a
- * plain number stands for one.
+ * Programs mix plain and device control (if, range loops, while, plain loops with break and
+ * goto), swaps, closures with hidden state, shadowing, selects, masks and tiles. They avoid what
+ * must be refused. Every program runs on 6 inputs: the programs of a 3 x 2 grid. Tiles are
+ * uniform, so that a plain number stands for one.
  *
  * KILN_LONG=1 runs thousands; KILN_SEED=n runs the one program of that seed and prints it. */
 #include "help_fe.h"
@@ -671,7 +671,8 @@ static void closures(struct gen *g) {
   }
 }
 
-/* Ordinary Lua around device values: lists, varargs, closures over loop variables, protected calls. */
+/* Ordinary Lua around device values: lists, varargs, closures over loop variables, protected
+ * calls. */
 static void plain_lua(struct gen *g) {
   const struct var *v = any_var(g, NUMBER, true);
   if (!v)
