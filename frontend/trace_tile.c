@@ -131,6 +131,15 @@ static bool is_fp8(enum dtype t) {
 /* Whether padding along the contracted dim adds nothing: one side is 0 there. */
 static bool check_dot_pad(struct fe_file *f, const struct dsl_val *a, const struct dsl_val *b) {
   struct dsl_pad pa = dsl_pad_of(a, 1), pb = dsl_pad_of(b, 0);
+  bool bad_a = pa.known && !isfinite(pa.value) && !a->is_const;
+  bool bad_b = pb.known && !isfinite(pb.value) && !b->is_const;
+  if ((bad_a && pb.src) || (bad_b && pa.src)) {
+    fe_soft_error(f->fe, DIAG_PADDED_REDUCE,
+                  "dot over K, which may be padded: the %s operand holds %g there, and times the "
+                  "other's 0 that is not 0; load it with pad = 0, or mask it with where",
+                  bad_a ? "first" : "second", bad_a ? pa.value : pb.value);
+    return false;
+  }
   if ((pa.known && pa.value == 0 && pa.src) || (pb.known && pb.value == 0 && pb.src))
     return true;
   return dsl_pad_check(f, a, 1, 0, "dot") && dsl_pad_check(f, b, 0, 0, "dot");
@@ -346,14 +355,13 @@ struct dsl_val *dsl_load(struct fe_file *f, struct dsl_view *view, struct dsl_va
     ir_set_attr(f->m, o, a);
   }
   struct dsl_val *r = dsl_new_val(f, t, ir_op_at(f->m, o)->out[0]);
-  /* Whoever writes `pad =` decided what stands there. */
-  if (has_pad)
-    return r;
   struct dsl_pad p[IR_MAX_RANK] = {{0}};
-  bool any = false;
+  bool any = has_pad;
   for (uint32_t d = 0; d < t.rank; d++) {
-    p[d].src = pad_source(f, view, d, offset[d], t.dim[d]);
-    p[d].known = p[d].src != 0;
+    /* Whoever writes `pad =` decided what stands there: no source. */
+    p[d].src = has_pad ? 0 : pad_source(f, view, d, offset[d], t.dim[d]);
+    p[d].known = has_pad || p[d].src != 0;
+    p[d].value = value;
     any |= p[d].known;
   }
   if (any)

@@ -10,6 +10,7 @@ r = rowsum(where(x > 0, x, 1))
 r = colsum(exp(x))
 r = max(x)
 r = dot(exp(x), a.X:tile({0, n}, {4, c.BN}, {pad = 1}):T())
+r = dot(x, a.X:tile({0, n}, {4, c.BN}, {pad = -inf}):T())
 print("fine")
 r = rowsum(x)
 r = rowsum(x * x * 2)
@@ -54,8 +55,9 @@ padded_reductions.lua:9:5: error: rowsum over dim 1, which may be padded: dim 1 
 padded_reductions.lua:10:5: error: colsum over dim 0, which may be padded: dim 0 (M) of X is loaded at padded_reductions.lua:3:15 in tiles of 4 that may reach past its end, and 1 would count there; load with pad = ..., mask with where(position < size, x, 0), or make the dim a const [K0504]
 padded_reductions.lua:11:5: error: max over dim 0, which may be padded: dim 0 (M) of X is loaded at padded_reductions.lua:3:15 in tiles of 4 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
 padded_reductions.lua:12:5: error: dot over dim 1, which may be padded: dim 1 (N) of X is loaded at padded_reductions.lua:3:15 in tiles of 64 that may reach past its end, and 1 would count there; load with pad = ..., mask with where(position < size, x, 0), or make the dim a const [K0504]
-padded_reductions.lua:21:5: error: rowmax over dim 1, which may be padded: dim 1 (N) of X is loaded at padded_reductions.lua:21:16 in tiles of 128 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
-padded_reductions.lua:30:7: error: colmax over dim 0, which may be padded: dim 0 (D) of Y is loaded at padded_reductions.lua:30:18 in tiles of 48 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
-padded_reductions.lua:33:5: error: colmax over dim 0, which may be padded: dim 0 (D) of Y is loaded at padded_reductions.lua:33:16 in tiles of 64 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
-padded_reductions.lua:42:5: error: rowsum over dim 1, which may be padded: dim 1 (N) of X is loaded at padded_reductions.lua:37:17 in tiles of 64 that may reach past its end, and 1 would count there; load with pad = ..., mask with where(position < size, x, 0), or make the dim a const [K0504]
+padded_reductions.lua:13:5: error: dot over K, which may be padded: the second operand holds -inf there, and times the other's 0 that is not 0; load it with pad = 0, or mask it with where [K0504]
+padded_reductions.lua:22:5: error: rowmax over dim 1, which may be padded: dim 1 (N) of X is loaded at padded_reductions.lua:22:16 in tiles of 128 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
+padded_reductions.lua:31:7: error: colmax over dim 0, which may be padded: dim 0 (D) of Y is loaded at padded_reductions.lua:31:18 in tiles of 48 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
+padded_reductions.lua:34:5: error: colmax over dim 0, which may be padded: dim 0 (D) of Y is loaded at padded_reductions.lua:34:16 in tiles of 64 that may reach past its end, and 0 would count there; load with pad = ..., mask with where(position < size, x, -inf), or make the dim a const [K0504]
+padded_reductions.lua:43:5: error: rowsum over dim 1, which may be padded: dim 1 (N) of X is loaded at padded_reductions.lua:38:17 in tiles of 64 that may reach past its end, and 1 would count there; load with pad = ..., mask with where(position < size, x, 0), or make the dim a const [K0504]
 ]====]
