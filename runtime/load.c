@@ -264,8 +264,8 @@ static bool search_toolkit(struct search *s) {
   const struct rt_options *o = &s->ctx->options;
   if (s->lib == RT_LIB_NVRTC) {
     const char *named = o->nvrtc ? o->nvrtc : environment("KILN_NVRTC");
-    if (named && try_named(s, o->nvrtc ? "the context" : "KILN_NVRTC", named))
-      return true;
+    if (named) /* that one and no other: keys and results depend on it */
+      return try_named(s, o->nvrtc ? "the context" : "KILN_NVRTC", named);
   }
   const char *home = o->cuda_home ? o->cuda_home : environment("CUDA_HOME");
   if (!home)

@@ -39,7 +39,8 @@ enum rt_worker_mode {
 
 /* All fields optional (zero). Strings are copied. */
 struct rt_options {
-  const char *nvrtc;       /* an NVRTC library file or its folder; default: env KILN_NVRTC */
+  const char *nvrtc;       /* the NVRTC library, or its folder, to take, and no other; default:
+                              env KILN_NVRTC, else the usual places */
   const char *cuda_home;   /* a toolkit root; default: env CUDA_HOME, CUDA_PATH */
   const char *private_dir; /* Kiln's own folder (".kiln"): where `make demo` unpacks wheels */
   enum rt_worker_mode worker;
