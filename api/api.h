@@ -31,6 +31,7 @@ struct kiln_context {
   struct diag_sink diags;
   struct rt_ctx *rt;        /* made on first use */
   struct rt_device *device; /* ordinal 0, opened on first use */
+  const char *no_device;    /* why there is none, once that is known */
 };
 
 struct kiln_file {
@@ -69,8 +70,11 @@ enum kiln_status api_from_rt(enum rt_status st);
 /* The runtime context, made on first use. */
 enum kiln_status api_runtime(struct kiln_context *ctx, struct rt_ctx **out);
 enum kiln_status api_device(struct kiln_context *ctx, struct rt_device **out);
-/* As api_device, but quiet where there is none: *out NULL. */
-void api_device_if_any(struct kiln_context *ctx, struct rt_device **out);
+/* As api_device, but where there is none that is no failure: *out NULL, and ctx->no_device says why.
+ * KILN_NO_MEMORY is the one failure. */
+enum kiln_status api_device_if_any(struct kiln_context *ctx, struct rt_device **out);
+/* 0.0 where there is no NVRTC; fails only for want of memory. */
+enum kiln_status api_nvrtc_version(struct kiln_context *ctx, int *major, int *minor);
 void api_log(struct kiln_context *ctx, enum kiln_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 bool api_interrupted(void *ctx);
@@ -80,9 +84,15 @@ double api_now_ms(void);
 /* sb_put that reports running out of memory instead of leaving through the trap: for code that holds
  * something to be released. */
 bool api_try_append(struct strbuf *out, const char *text, size_t n);
-/* The status of a failure that reported diagnostics: KILN_INTERRUPTED, KILN_NO_MEMORY (running out of
- * memory, not a limit), else KILN_INVALID. since: the number of diagnostics before. */
-enum kiln_status api_failure_since(struct kiln_context *ctx, uint32_t since);
+/* Reports it. */
+enum kiln_status api_no_memory(struct kiln_context *ctx);
+/* The status of a failure that reported diagnostics since the mark: KILN_INTERRUPTED, KILN_NO_MEMORY
+ * (running out of memory, not a limit), else KILN_INVALID. Counts, as the list may be full. */
+struct api_mark {
+  uint32_t n_no_memory, n_interrupted;
+};
+struct api_mark api_mark(const struct kiln_context *ctx);
+enum kiln_status api_failure_since(const struct kiln_context *ctx, struct api_mark since);
 
 /* ---- request.c: a request resolved against a kernel ---- */
 
@@ -90,6 +100,7 @@ struct api_dim {
   const char *name;
   int64_t value;
   bool known;
+  bool asked; /* by the request, not the case */
 };
 
 /* An argument with its shape and place. Strides in elements. */
@@ -113,23 +124,32 @@ struct api_problem {
   uint32_t n_args;
   struct api_dim *dims;
   uint32_t n_dims;
-  bool shaped; /* every dim has a value, so args have shapes and strides */
+  const char *target; /* asked for, or NULL */
+  bool shaped;        /* every dim has a value, so args have shapes and strides */
   uint64_t absent;
   uint64_t seed;
 };
 
+/* The caller's request as this library knows it: fields that an older program lacks get their
+ * defaults. NULL: all defaults. False: made by a newer program, or struct_size was not set. */
+bool api_request(struct kiln_context *ctx, const struct kiln_request *req,
+                 struct kiln_request *out);
 /* Allocates in `a`. need_shape: a dim without a value is an error. */
 bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool need_shape,
                  struct arena *a, struct api_problem *out);
 /* expr_lookup over a problem's dims. */
 bool api_dim_lookup(void *problem, const char *name, int64_t *value);
-const struct cg_target *api_pick_target(struct kiln_context *ctx, const char *name);
+enum kiln_status api_pick_target(struct kiln_context *ctx, const char *name,
+                                 const struct cg_target **out);
 
 /* ---- variant.c ---- */
 
 /* Traces (or takes the IR text), verifies and runs the tile passes. */
 enum kiln_status api_variant_new(const struct api_problem *p, const struct cg_target *target,
                                  bool lineinfo, struct kiln_variant **out);
+/* Whether what the variant was made from is at most at stage `last`; else reports that `what` needs
+ * that. Kernel files give tile IR, IR texts may hold any stage. */
+bool api_stage_upto(const struct kiln_variant *v, enum ir_stage last, const char *what);
 enum kiln_status api_lower(struct kiln_variant *v);
 enum kiln_status api_emit(struct kiln_variant *v);
 enum kiln_status api_compile(struct kiln_variant *v);
@@ -156,12 +176,16 @@ bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_a
 /* Everything to the poison of the dtype, guards included. */
 void api_image_poison(struct api_image *im, const struct api_arg *arg);
 int64_t api_elements(const struct api_arg *arg);
+/* A scalar argument's value as an integer: 0 for float dtypes. It must be in range. */
+int64_t api_scalar_int(enum dtype t, double number);
 /* Dense row-major doubles into the image (rounding once) and out of it. */
 void api_image_store(struct api_image *im, const struct api_arg *arg, const double *dense);
 void api_image_load(const struct api_image *im, const struct api_arg *arg, double *dense);
-/* Reports and returns false if a guard, or a byte that belongs to no element, changed. */
-bool api_image_check(struct kiln_context *ctx, const struct api_image *im,
-                     const struct api_arg *arg);
+/* The elements' bytes, unconverted, dense and row-major. */
+void api_image_pack(const struct api_image *im, const struct api_arg *arg, void *dense);
+/* KILN_WRONG, reported, if a guard or a byte that belongs to no element changed. */
+enum kiln_status api_image_check(struct kiln_context *ctx, const struct api_image *im,
+                                 const struct api_arg *arg);
 struct rt_tensor api_rt_tensor(const struct api_arg *arg, void *origin);
 
 /* ---- judge.c: references and verdicts ---- */
@@ -187,8 +211,9 @@ struct api_reference {
 /* inputs: dense doubles per argument (as rounded to the dtype). module: for self-checks. */
 enum kiln_status api_reference_make(const struct api_problem *p, const struct ir_module *module,
                                     double **inputs, struct arena *a, struct api_reference *out);
-/* Whether integer-valued inputs give exact results in any order of summation. */
-bool api_is_exact(const struct ir_module *m);
+/* Whether integer-valued inputs give exact results in any order of summation, with one rounding at
+ * most: at the store. */
+bool api_is_exact(const struct ir_module *m, struct arena *a);
 
 /* The matrix products of the oracle under way (fe_host.matmul). */
 bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 struct case_run {
   struct kiln_file *file;
@@ -14,7 +15,8 @@ struct case_run {
   struct api_problem p;
   struct kiln_variant *v;
   struct api_image *images;   /* per argument */
-  double **inputs;            /* dense, as rounded; NULL for pure outputs and absent ones */
+  double **values;            /* dense, per argument that is not absent */
+  double **inputs;            /* the same, as rounded; NULL for pure outputs */
   struct kiln_report *report; /* NULL until there is something to report; `draft` */
   struct kiln_report draft;
   struct kiln_output_report *outputs;
@@ -40,52 +42,104 @@ static bool is_written(const struct api_arg *arg) {
 
 /* ---- inputs ---- */
 
-static enum kiln_status make_inputs(struct case_run *r, bool small) {
+/* Refuses a case that no memory of this machine could hold, before any of it is taken: the sum below
+ * is less than what is needed. */
+static bool check_size(struct case_run *r) {
+  double need = 0, have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  for (uint32_t i = 0; i < r->p.n_args; i++) {
+    const struct api_arg *arg = &r->p.args[i];
+    struct rt_tensor t = api_rt_tensor(arg, NULL);
+    int64_t low, bytes = 0;
+    if (!is_tensor(arg))
+      continue;
+    if (!rt_tensor_extent(&t, &low, &bytes)) {
+      API_ERROR(r->ctx, SHAPE_BINDING, "argument `%s` reaches further than memory can", arg->name);
+      return false;
+    }
+    /* Inputs, and the reference's outputs, are held in double besides. */
+    bool held = is_read(arg) || (r->flags & KILN_CASE_VERIFY);
+    need += (double)bytes + (held ? 8 * (double)api_elements(arg) : 0);
+  }
+  if (need <= have || have <= 0)
+    return true;
+  API_ERROR(r->ctx, SHAPE_BINDING,
+            "this case needs more than %.1f GiB of host memory; the machine has %.1f GiB",
+            need / (1 << 30), have / (1 << 30));
+  return false;
+}
+
+static enum kiln_status make_images(struct case_run *r) {
   struct api_problem *p = &r->p;
-  uint32_t before = r->ctx->diags.list.n;
-  uint64_t given = 0;
-  struct fe_array *arrays = ARENA_ARRAY(r->a, struct fe_array, p->n_args + 1);
+  r->images = ARENA_ARRAY(r->a, struct api_image, p->n_args + 1);
+  r->values = ARENA_ARRAY(r->a, double *, p->n_args + 1);
   r->inputs = ARENA_ARRAY(r->a, double *, p->n_args + 1);
+  if (!check_size(r))
+    return KILN_INVALID;
   for (uint32_t i = 0; i < p->n_args; i++) {
     struct api_arg *arg = &p->args[i];
-    arrays[i].rank = arg->rank;
-    memcpy(arrays[i].dim, arg->dim, sizeof arg->dim);
     if (arg->absent)
       continue;
-    r->inputs[i] = ARENA_ARRAY(r->a, double, api_elements(arg) + 1);
-    arrays[i].data = r->inputs[i];
+    if (is_tensor(arg) && !api_image_new(r->ctx, r->a, arg, &r->images[i]))
+      return KILN_INVALID;
+    if (arg->kind != IR_ARG_OUT)
+      r->inputs[i] = r->values[i] = ARENA_ARRAY(r->a, double, api_elements(arg) + 1);
   }
+  return KILN_OK;
+}
+
+/* The kernel's own inputs, bit per argument in *given. */
+static enum kiln_status ask_kernel(struct case_run *r, uint64_t *given) {
+  struct api_problem *p = &r->p;
+  struct api_mark before = api_mark(r->ctx);
+  struct fe_array *arrays = ARENA_ARRAY(r->a, struct fe_array, p->n_args + 1);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    arrays[i].rank = p->args[i].rank;
+    memcpy(arrays[i].dim, p->args[i].dim, sizeof arrays[i].dim);
+    arrays[i].data = r->values[i];
+  }
+  struct fe_problem fp = {
+      .config = &p->config, .dim = api_dim_lookup, .dim_user = p, .absent = p->absent};
+  return fe_inputs(r->file->fe, p->kernel, &fp, p->seed, arrays, given)
+             ? KILN_OK
+             : api_failure_since(r->ctx, before);
+}
+
+/* Fills inputs, and images with outputs poisoned. small: integers from 0 to 4 where the kernel does
+ * not say otherwise. */
+static enum kiln_status make_inputs(struct case_run *r, bool small) {
+  struct api_problem *p = &r->p;
+  uint64_t given = 0;
+  enum rt_fill fill = small ? RT_FILL_SMALL : RT_FILL_NORMAL;
   if (p->kernel && p->kernel->has_inputs) {
-    struct fe_problem fp = {
-        .config = &p->config, .dim = api_dim_lookup, .dim_user = p, .absent = p->absent};
-    if (!fe_inputs(r->file->fe, p->kernel, &fp, p->seed, arrays, &given))
-      return api_failure_since(r->ctx, before);
+    enum kiln_status st = ask_kernel(r, &given);
+    if (st != KILN_OK)
+      return st;
   }
   for (uint32_t i = 0; i < p->n_args; i++) {
     struct api_arg *arg = &p->args[i];
     double *x = r->inputs[i];
-    int64_t n = x ? api_elements(arg) : 0;
+    bool made = i < 64 && (given >> i & 1);
     if (arg->kind == IR_ARG_SCALAR)
-      x[0] = small ? nearbyint(arg->number) : arg->number;
-    else if (!(given >> i & 1) && is_read(arg))
-      for (int64_t e = 0; e < n; e++)
-        x[e] = rt_random(small ? RT_FILL_SMALL : RT_FILL_NORMAL, p->seed * 64 + i, (uint64_t)e);
-    for (int64_t e = 0; e < n; e++)
-      x[e] = num_round(arg->dtype, x[e]);
-  }
-  for (uint32_t i = 0; i < p->n_args; i++) {
-    struct api_arg *arg = &p->args[i];
+      x[0] = num_round(arg->dtype, small ? nearbyint(arg->number) : arg->number);
     if (!is_tensor(arg))
       continue;
-    if (!r->images[i].memory && !api_image_new(r->ctx, r->a, arg, &r->images[i]))
-      return KILN_INVALID;
+    for (int64_t e = 0, n = x && !made ? api_elements(arg) : 0; e < n; e++)
+      x[e] = rt_random(fill, p->seed * 64 + i, (uint64_t)e);
     api_image_poison(&r->images[i], arg);
-    if (is_read(arg))
-      api_image_store(&r->images[i], arg, r->inputs[i]);
-    if (arg->kind == IR_ARG_OUT)
-      r->inputs[i] = NULL;
+    if (x) { /* and back: rounded, and elements that share memory (stride 0) have one value */
+      api_image_store(&r->images[i], arg, x);
+      api_image_load(&r->images[i], arg, x);
+    }
   }
   return KILN_OK;
+}
+
+static bool inputs_are_whole(const struct case_run *r) {
+  for (uint32_t i = 0; i < r->p.n_args; i++)
+    for (int64_t e = 0, n = r->inputs[i] ? api_elements(&r->p.args[i]) : 0; e < n; e++)
+      if (r->inputs[i][e] != nearbyint(r->inputs[i][e]))
+        return false;
+  return true;
 }
 
 /* ---- running ---- */
@@ -95,8 +149,10 @@ static enum kiln_status run_interp(struct case_run *r) {
   struct interp_arg *args = ARENA_ARRAY(r->a, struct interp_arg, p->n_args + 1);
   for (uint32_t i = 0; i < p->n_args; i++) {
     const struct api_arg *arg = &p->args[i];
-    args[i].f = r->inputs[i] && !arg->rank ? r->inputs[i][0] : 0;
-    args[i].i = dtype_is_float(arg->dtype) ? 0 : (int64_t)args[i].f;
+    if (arg->kind == IR_ARG_SCALAR) {
+      args[i].f = r->inputs[i][0];
+      args[i].i = api_scalar_int(arg->dtype, r->inputs[i][0]);
+    }
     if (!is_tensor(arg))
       continue;
     struct interp_tensor *t = &args[i].tensor;
@@ -111,7 +167,7 @@ static enum kiln_status run_interp(struct case_run *r) {
                                .check_races = true,
                                .interrupted = api_interrupted,
                                .user = r->ctx};
-  uint32_t before = r->ctx->diags.list.n;
+  struct api_mark before = api_mark(r->ctx);
   return interp_run(r->v->tile, args, p->n_args, &opt, &r->ctx->diags, &r->ctx->mem)
              ? KILN_OK
              : api_failure_since(r->ctx, before);
@@ -151,7 +207,7 @@ static enum kiln_status run_gpu(struct case_run *r) {
   for (uint32_t i = 0; i < p->n_args; i++)
     if (p->args[i].kind == IR_ARG_SCALAR) {
       r->args[i].f64 = r->inputs[i][0];
-      r->args[i].i64 = dtype_is_float(p->args[i].dtype) ? 0 : (int64_t)r->inputs[i][0];
+      r->args[i].i64 = api_scalar_int(p->args[i].dtype, r->inputs[i][0]);
     }
   rt_prepared_free(r->prepared);
   r->prepared = NULL;
@@ -184,21 +240,8 @@ static void judge_output(struct case_run *r, uint32_t i, const struct api_refere
                          bool exact, struct kiln_output_report *out, struct rt_verdict *verdict) {
   const struct api_arg *arg = &r->p.args[i];
   int64_t n = api_elements(arg), cols = arg->rank ? arg->dim[arg->rank - 1] : 1;
-  /* Bytes, not values, are compared: copy elements, do not convert them. */
-  size_t size = dtype_bits(arg->dtype) / 8;
-  unsigned char *copy = arena_get(r->a, (size_t)n * size + 1);
-  const unsigned char *origin = r->images[i].memory + RT_GUARD_BYTES + r->images[i].origin;
-  int64_t at[IR_MAX_RANK] = {0}, offset = 0;
-  for (int64_t e = 0; e < n; e++) {
-    memcpy(copy + (size_t)e * size, origin + offset * (int64_t)size, size);
-    for (uint32_t d = arg->rank; d-- > 0;) {
-      offset += arg->stride[d];
-      if (++at[d] < arg->dim[d])
-        break;
-      offset -= arg->stride[d] * at[d];
-      at[d] = 0;
-    }
-  }
+  void *copy = arena_get(r->a, (size_t)dtype_bytes(arg->dtype, n) + 1);
+  api_image_pack(&r->images[i], arg, copy);
   struct rt_verify v = {.dtype = arg->dtype,
                         .rows = cols ? n / cols : 0,
                         .cols = cols,
@@ -227,9 +270,12 @@ static void judge_output(struct case_run *r, uint32_t i, const struct api_refere
   }
 }
 
-static void put_coordinates(struct strbuf *b, const struct kiln_output_report *o) {
+static const char *place_text(struct arena *a, const struct kiln_output_report *o) {
+  struct strbuf b = {.arena = a};
   for (uint32_t d = 0; d < o->rank; d++)
-    sb_printf(b, "%s%lld", d ? "," : "", (long long)o->worst[d]);
+    sb_printf(&b, "%s%lld", d ? ", " : "[", (long long)o->worst[d]);
+  sb_puts(&b, o->rank ? "]" : "its element");
+  return sb_str(&b);
 }
 
 static enum kiln_status judge(struct case_run *r, bool exact, struct api_reference *ref) {
@@ -241,8 +287,11 @@ static enum kiln_status judge(struct case_run *r, bool exact, struct api_referen
     const struct api_arg *arg = &r->p.args[i];
     if (!is_tensor(arg))
       continue;
-    if (!api_image_check(r->ctx, &r->images[i], arg))
-      st = KILN_WRONG;
+    enum kiln_status checked = api_image_check(r->ctx, &r->images[i], arg);
+    if (checked == KILN_NO_MEMORY)
+      return checked;
+    if (checked != KILN_OK)
+      st = checked;
     if (!is_written(arg))
       continue;
     struct rt_verdict verdict;
@@ -250,19 +299,18 @@ static enum kiln_status judge(struct case_run *r, bool exact, struct api_referen
     judge_output(r, i, ref, exact, o, &verdict);
     if (verdict.passed)
       continue;
-    struct strbuf why = {.arena = r->a}, at = {.arena = r->a};
+    struct strbuf why = {.arena = r->a};
+    verdict.place = place_text(r->a, o);
     rt_verdict_text(&verdict, &why);
-    put_coordinates(&at, o);
-    API_ERROR(r->ctx, VERIFY_FAILED, "output `%s` of kernel `%s`%s is wrong at [%s]: %s", arg->name,
-              r->p.name, exact ? " on integer-valued inputs" : "", sb_str(&at), sb_str(&why));
+    API_ERROR(r->ctx, VERIFY_FAILED, "output `%s` of kernel `%s`%s is wrong: %s", arg->name,
+              r->p.name, exact ? " on integer-valued inputs" : "", sb_str(&why));
     st = KILN_WRONG;
   }
   r->report->n_outputs = n;
   r->report->outputs = r->outputs;
   r->report->reference = ref->source;
   r->report->baseline = ref->baseline;
-  if (st == KILN_OK)
-    r->report->level = ref->level;
+  r->report->level = st == KILN_OK ? ref->level : KILN_LEVEL_NONE;
   return st;
 }
 
@@ -378,31 +426,47 @@ static enum kiln_status run_once(struct case_run *r, bool small) {
   return r->on == KILN_ON_GPU ? run_gpu(r) : run_interp(r);
 }
 
+/* Integer-valued inputs, judged bitwise, where that is possible. Gives back what it takes. */
+static enum kiln_status run_exact(struct case_run *r) {
+  struct api_reference ref;
+  struct arena_mark mark = arena_get_mark(r->a);
+  enum kiln_status st = run_once(r, true);
+  bool whole = st == KILN_OK && inputs_are_whole(r);
+  if (whole)
+    st = judge(r, true, &ref);
+  r->report->exact = whole && st == KILN_OK;
+  arena_reset(r->a, mark);
+  return st;
+}
+
 static enum kiln_status run_steps(struct case_run *r) {
   struct api_problem *p = &r->p;
-  const struct cg_target *target = api_pick_target(r->ctx, r->req->target);
-  if (!target || !api_resolve(r->file, r->req, true, r->a, p))
-    return KILN_INVALID;
-  enum kiln_status st = api_variant_new(p, target, false, &r->v);
+  const struct cg_target *target;
+  struct api_mark before = api_mark(r->ctx);
+  enum kiln_status st = api_pick_target(r->ctx, r->req->target, &target);
   if (st != KILN_OK)
     return st;
-  r->images = ARENA_ARRAY(r->a, struct api_image, p->n_args + 1);
+  if (!api_resolve(r->file, r->req, true, r->a, p))
+    return api_failure_since(r->ctx, before);
+  if ((st = api_variant_new(p, target, r->req->lineinfo, &r->v)) != KILN_OK)
+    return st;
+  bool verify = (r->flags & KILN_CASE_VERIFY) != 0;
+  if ((verify || r->on == KILN_ON_INTERP) &&
+      !api_stage_upto(r->v, IR_SCHEDULED_STAGE, verify ? "verification" : "the interpreter"))
+    return KILN_INVALID;
   r->buffers = ARENA_ARRAY(r->a, struct rt_buffer *, p->n_args + 1);
   r->args = ARENA_ARRAY(r->a, struct rt_arg, p->n_args + 1);
   r->outputs = ARENA_ARRAY(r->a, struct kiln_output_report, p->n_args + 1);
+  if ((st = make_images(r)) != KILN_OK)
+    return st;
   r->report = &r->draft;
   r->report->device = "interpreter";
-  if ((st = make_inputs(r, false)) != KILN_OK)
-    return st;
   if (r->on == KILN_ON_GPU && (st = prepare_gpu(r)) != KILN_OK)
     return st;
   struct api_reference ref = {0};
-  bool verify = (r->flags & KILN_CASE_VERIFY) != 0;
-  if (verify && (r->flags & KILN_CASE_EXACT) && api_is_exact(r->v->tile)) {
-    if ((st = run_once(r, true)) != KILN_OK || (st = judge(r, true, &ref)) != KILN_OK)
-      return st;
-    r->report->exact = true;
-  }
+  if (verify && (r->flags & KILN_CASE_EXACT) && api_is_exact(r->v->tile, r->a) &&
+      (st = run_exact(r)) != KILN_OK)
+    return st;
   if ((st = run_once(r, false)) != KILN_OK || (verify && (st = judge(r, false, &ref)) != KILN_OK))
     return st;
   count_work(r, &ref);
@@ -450,9 +514,12 @@ enum kiln_status kiln_run_case(struct kiln_file *file, const struct kiln_request
                                enum kiln_on on, uint32_t flags, const struct kiln_report **out) {
   *out = NULL;
   arena_free(&file->shown.arena);
+  struct kiln_request request;
+  if (!api_request(file->own.ctx, req, &request))
+    return KILN_INVALID;
   struct case_run r = {.file = file,
                        .ctx = file->own.ctx,
-                       .req = req,
+                       .req = &request,
                        .on = on,
                        .flags = flags,
                        .a = &file->work.arena};

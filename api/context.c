@@ -44,8 +44,7 @@ enum kiln_status api_guarded(struct api_object *o, enum kiln_status (*fn)(void *
   struct guarded_call c = {fn, user, KILN_OK};
   if (arena_guard(&o->arena, call_guarded, &c))
     return c.status;
-  API_ERROR(o->ctx, NO_MEMORY, "out of memory");
-  return KILN_NO_MEMORY;
+  return api_no_memory(o->ctx);
 }
 
 enum kiln_status api_from_rt(enum rt_status st) {
@@ -130,13 +129,41 @@ enum kiln_status api_device(struct kiln_context *ctx, struct rt_device **out) {
   return st;
 }
 
-void api_device_if_any(struct kiln_context *ctx, struct rt_device **out) {
+static void keep_reason(void *user) {
+  struct kiln_context *ctx = user;
+  ctx->no_device = arena_strdup(&ctx->own.arena, VEC_LAST(&ctx->diags.list).message);
+}
+
+enum kiln_status api_device_if_any(struct kiln_context *ctx, struct rt_device **out) {
+  uint32_t before = ctx->diags.list.n;
+  *out = NULL;
+  if (ctx->no_device)
+    return KILN_OK;
+  enum kiln_status st = api_device(ctx, out);
+  if (st == KILN_OK || st == KILN_NO_MEMORY)
+    return st;
+  /* The reason is kept for kiln_doctor; without it the search is made again the next time. */
+  if (ctx->diags.list.n > before)
+    arena_guard(&ctx->own.arena, keep_reason, ctx);
+  diag_truncate(&ctx->diags, before);
+  return KILN_OK;
+}
+
+enum kiln_status api_nvrtc_version(struct kiln_context *ctx, int *major, int *minor) {
   struct rt_ctx *rt;
-  *out = ctx->device;
-  if (ctx->device || api_runtime(ctx, &rt) != KILN_OK || !rt_library_info(rt, RT_LIB_CUDA).loaded)
-    return;
-  if (api_device(ctx, out) != KILN_OK)
-    *out = NULL;
+  uint32_t before = ctx->diags.list.n;
+  *major = *minor = 0;
+  enum kiln_status st = api_runtime(ctx, &rt);
+  if (st != KILN_OK)
+    return st;
+  st = api_from_rt(rt_library_need(rt, RT_LIB_NVRTC));
+  if (st == KILN_NO_MEMORY)
+    return st;
+  diag_truncate(&ctx->diags, before);
+  struct rt_library_info info = rt_library_info(rt, RT_LIB_NVRTC);
+  *major = info.major;
+  *minor = info.minor;
+  return KILN_OK;
 }
 
 static enum kiln_status start(void *user) {
@@ -196,14 +223,19 @@ bool kiln_diag_is_error(const struct kiln_context *ctx, uint32_t i) {
   return i < ctx->diags.list.n && ctx->diags.list.at[i].severity == DIAG_ERROR;
 }
 
-enum kiln_status api_failure_since(struct kiln_context *ctx, uint32_t since) {
-  for (uint32_t i = since; i < ctx->diags.list.n; i++) {
-    if (ctx->diags.list.at[i].id == DIAG_INTERRUPTED)
-      return KILN_INTERRUPTED;
-    if (ctx->diags.list.at[i].id == DIAG_NO_MEMORY)
-      return KILN_NO_MEMORY;
-  }
-  return KILN_INVALID;
+struct api_mark api_mark(const struct kiln_context *ctx) {
+  return (struct api_mark){ctx->diags.n_no_memory, ctx->diags.n_interrupted};
+}
+
+enum kiln_status api_failure_since(const struct kiln_context *ctx, struct api_mark since) {
+  if (ctx->diags.n_interrupted != since.n_interrupted)
+    return KILN_INTERRUPTED;
+  return ctx->diags.n_no_memory != since.n_no_memory ? KILN_NO_MEMORY : KILN_INVALID;
+}
+
+enum kiln_status api_no_memory(struct kiln_context *ctx) {
+  API_ERROR(ctx, NO_MEMORY, "out of memory");
+  return KILN_NO_MEMORY;
 }
 
 struct render {

@@ -18,6 +18,10 @@ int64_t api_elements(const struct api_arg *arg) {
   return n;
 }
 
+int64_t api_scalar_int(enum dtype t, double number) {
+  return dtype_is_float(t) ? 0 : (int64_t)number;
+}
+
 bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_arg *arg,
                    struct api_image *out) {
   struct rt_tensor t = api_rt_tensor(arg, NULL);
@@ -66,8 +70,19 @@ void api_image_load(const struct api_image *im, const struct api_arg *arg, doubl
   EACH_ELEMENT(arg, n, offset, dense[n] = num_load(arg->dtype, origin, offset));
 }
 
-bool api_image_check(struct kiln_context *ctx, const struct api_image *im,
-                     const struct api_arg *arg) {
+void api_image_pack(const struct api_image *im, const struct api_arg *arg, void *dense) {
+  const unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
+  size_t size = dtype_bits(arg->dtype) / 8;
+  if (size == 0)
+    EACH_ELEMENT(arg, n, offset,
+                 num_store_int(arg->dtype, dense, n, num_load_int(arg->dtype, origin, offset)));
+  else
+    EACH_ELEMENT(arg, n, offset,
+                 memcpy((char *)dense + (size_t)n * size, origin + offset * (int64_t)size, size));
+}
+
+enum kiln_status api_image_check(struct kiln_context *ctx, const struct api_image *im,
+                                 const struct api_arg *arg) {
   unsigned char poison = rt_poison_byte(arg->dtype);
   const unsigned char *inner = im->memory + RT_GUARD_BYTES;
   bool ok = true;
@@ -81,10 +96,10 @@ bool api_image_check(struct kiln_context *ctx, const struct api_image *im,
   struct rt_tensor t = api_rt_tensor(arg, NULL);
   int64_t pad = ok ? rt_check_pads(&ctx->mem, &t, inner, im->bytes, im->origin, poison) : -1;
   if (pad == -2)
-    API_ERROR(ctx, NO_MEMORY, "out of memory");
-  else if (pad >= 0)
+    return api_no_memory(ctx);
+  if (pad >= 0)
     API_ERROR(ctx, GUARD,
               "memory between the elements of argument `%s` was written, %lld bytes from its start",
               arg->name, (long long)pad);
-  return ok && pad == -1;
+  return ok && pad == -1 ? KILN_OK : KILN_WRONG;
 }

@@ -76,7 +76,7 @@ enum kiln_status api_disassemble(struct kiln_context *ctx, const void *cubin, si
     return KILN_UNAVAILABLE;
   }
   snprintf(file, sizeof file, "%s/kiln-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  int fd = mkstemp(file);
+  int fd = mkostemp(file, O_CLOEXEC);
   if (fd < 0 || !write_all(fd, cubin, n)) {
     API_ERROR(ctx, FILE, "cannot write %s: %s", file, strerror(errno));
     if (fd >= 0) {
@@ -106,7 +106,7 @@ enum kiln_status api_disassemble(struct kiln_context *ctx, const void *cubin, si
   }
   unlink(file);
   if (!memory)
-    return KILN_NO_MEMORY;
+    return api_no_memory(ctx);
   if (!ok)
     API_ERROR(ctx, FILE, "%s failed on the cubin", tool);
   return ok ? KILN_OK : KILN_FAILED;

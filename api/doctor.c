@@ -30,12 +30,10 @@ static void put_library(struct strbuf *b, const struct rt_library_info *i, bool 
     sb_printf(b, "%-12s %s\n", "", i->why);
 }
 
-static void put_gpu(struct strbuf *b, struct kiln_context *ctx, bool json) {
-  struct rt_device *dev;
-  api_device_if_any(ctx, &dev);
+static void put_gpu(struct strbuf *b, struct kiln_context *ctx, struct rt_device *dev, bool json) {
   if (!dev) {
     if (!json)
-      sb_printf(b, "%-12s none\n", "GPU");
+      sb_printf(b, "%-12s none: %s\n", "GPU", ctx->no_device ? ctx->no_device : "not found");
     return;
   }
   const struct rt_device_info *i = rt_device_info(dev);
@@ -54,7 +52,10 @@ static enum kiln_status examine(void *user) {
   struct doctor_call *c = user;
   struct kiln_context *ctx = c->ctx;
   struct rt_ctx *rt;
+  struct rt_device *dev = NULL;
   enum kiln_status st = api_runtime(ctx, &rt);
+  if (st == KILN_OK)
+    st = api_device_if_any(ctx, &dev);
   if (st != KILN_OK)
     return st;
   struct strbuf b = {.arena = &ctx->shown.arena};
@@ -69,7 +70,7 @@ static enum kiln_status examine(void *user) {
                            : "none: kernels compile in this process";
   if (c->json) {
     sb_puts(&b, "],\"gpus\":[");
-    put_gpu(&b, ctx, true);
+    put_gpu(&b, ctx, dev, true);
     sb_puts(&b, "],\"host_matmul\":");
     const char *name = rt_host_matmul_name(rt);
     sb_put_json(&b, name, strlen(name));
@@ -77,7 +78,7 @@ static enum kiln_status examine(void *user) {
     sb_put_json(&b, worker, strlen(worker));
     sb_puts(&b, "}\n");
   } else {
-    put_gpu(&b, ctx, false);
+    put_gpu(&b, ctx, dev, false);
     sb_printf(&b, "%-12s %s\n", "host matmul", rt_host_matmul_name(rt));
     sb_printf(&b, "%-12s %s\n", "worker", worker);
   }

@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static bool read_file(const char *path, struct strbuf *text, const char **error)
   if (*error)
     return false;
   size_t want = (size_t)st.st_size, got = 0;
-  char *buffer = arena_get(text->arena, want + 1);
+  char *buffer = arena_get(text->arena, want);
   FILE *f = fopen(path, "rb");
   if (f)
     got = fread(buffer, 1, want, f);
@@ -118,19 +119,20 @@ static enum kiln_status load(void *user) {
     return file->tir && ir_verify(file->tir, &ctx->diags) ? KILN_OK : KILN_INVALID;
   }
   const struct kiln_context_options *o = &ctx->opt;
-  struct fe_host host = {.mem = &ctx->mem,
-                         .diags = &ctx->diags,
-                         .limits = {.steps = (int64_t)o->max_steps,
-                                    .memory = (size_t)o->max_memory,
-                                    .seconds = o->max_seconds,
-                                    .ops = o->max_ops},
-                         .root = file->root ? file->root : "",
-                         .read_module = read_module,
-                         .print = print_plain,
-                         .interrupted = file_interrupted,
-                         .matmul = host_matmul,
-                         .user = file};
-  uint32_t before = ctx->diags.list.n;
+  struct fe_host host = {
+      .mem = &ctx->mem,
+      .diags = &ctx->diags,
+      .limits = {.steps = (int64_t)(o->max_steps < INT64_MAX ? o->max_steps : INT64_MAX),
+                 .memory = (size_t)o->max_memory,
+                 .seconds = o->max_seconds,
+                 .ops = o->max_ops},
+      .root = file->root ? file->root : "",
+      .read_module = read_module,
+      .print = print_plain,
+      .interrupted = file_interrupted,
+      .matmul = host_matmul,
+      .user = file};
+  struct api_mark before = api_mark(ctx);
   file->fe = fe_load(&host, c->name, c->text, c->n);
   if (file->fe)
     return KILN_OK;
@@ -141,10 +143,8 @@ static enum kiln_status load_file(struct kiln_context *ctx, struct load_call *c,
                                   struct kiln_file **out) {
   *out = NULL;
   struct kiln_file *file = mem_get0(&ctx->mem, sizeof *file);
-  if (!file) {
-    API_ERROR(ctx, NO_MEMORY, "out of memory");
-    return KILN_NO_MEMORY;
-  }
+  if (!file)
+    return api_no_memory(ctx);
   api_object_init(&file->own, ctx);
   api_object_init(&file->shown, ctx);
   api_object_init(&file->work, ctx);
@@ -220,6 +220,8 @@ static void put_value(struct strbuf *b, struct fe_value v) {
   if (v.kind == FE_DTYPE || v.kind == FE_STR) {
     const char *s = v.kind == FE_STR ? v.s : dtype_name((enum dtype)v.i);
     sb_put_json(b, s, strlen(s));
+  } else if (v.kind == FE_NUM && !isfinite(v.f)) {
+    sb_puts(b, isnan(v.f) ? "\"nan\"" : v.f > 0 ? "\"inf\"" : "\"-inf\"");
   } else {
     fe_value_print(v, b);
   }
@@ -245,39 +247,71 @@ static void put_choices(struct strbuf *b, const struct fe_kernel *k, bool consts
   sb_putc(b, '}');
 }
 
-static enum kiln_status describe(void *user) {
+static void put_arg(struct strbuf *b, const char *name, enum ir_arg_kind kind, const char *dtype,
+                    bool optional) {
   static const char *const kinds[] = {"in", "out", "inout", "scalar"};
-  struct describe_call *c = user;
-  struct strbuf b = {.arena = &c->file->shown.arena};
-  const struct fe_kernel *k = quiet_find(c->file, c->kernel);
-  if (!k) {
-    c->text = "{}";
-    return KILN_OK;
-  }
-  sb_putc(&b, '{');
-  put_string(&b, "kernel", k->name);
-  sb_puts(&b, ",\"args\":[");
+  sb_putc(b, '{');
+  put_string(b, "name", name);
+  sb_putc(b, ',');
+  put_string(b, "kind", kinds[kind]);
+  sb_putc(b, ',');
+  put_string(b, "dtype", dtype);
+  sb_printf(b, ",\"optional\":%s,\"dims\":[", optional ? "true" : "false");
+}
+
+static void describe_kernel(const struct fe_kernel *k, struct strbuf *b) {
   for (uint32_t i = 0; i < k->n_args; i++) {
     const struct fe_arg *arg = &k->args[i];
-    sb_puts(&b, i ? ",{" : "{");
-    put_string(&b, "name", arg->name);
-    sb_putc(&b, ',');
-    put_string(&b, "kind", kinds[arg->kind]);
-    sb_putc(&b, ',');
-    put_string(&b, "dtype", arg->dtype_const ? arg->dtype_const : dtype_name(arg->dtype));
-    sb_puts(&b, ",\"dims\":[");
+    sb_puts(b, i ? "," : "");
+    put_arg(b, arg->name, arg->kind, arg->dtype_const ? arg->dtype_const : dtype_name(arg->dtype),
+            arg->optional);
     for (uint32_t d = 0; d < arg->rank; d++) {
-      sb_puts(&b, d ? "," : "");
-      sb_put_json(&b, arg->dim_text[d], strlen(arg->dim_text[d]));
+      sb_puts(b, d ? "," : "");
+      sb_put_json(b, arg->dim_text[d], strlen(arg->dim_text[d]));
     }
-    sb_printf(&b, "],\"optional\":%s}", arg->optional ? "true" : "false");
+    sb_puts(b, "]}");
   }
-  sb_puts(&b, "],\"const\":");
-  put_choices(&b, k, true);
-  sb_puts(&b, ",\"tune\":");
-  put_choices(&b, k, false);
-  sb_printf(&b, ",\"oracle\":%s,\"inputs\":%s,\"cases\":%u}", k->has_oracle ? "true" : "false",
+  sb_puts(b, "],\"const\":");
+  put_choices(b, k, true);
+  sb_puts(b, ",\"tune\":");
+  put_choices(b, k, false);
+  sb_printf(b, ",\"oracle\":%s,\"inputs\":%s,\"cases\":%u}", k->has_oracle ? "true" : "false",
             k->has_inputs ? "true" : "false", k->n_cases);
+}
+
+/* An IR text has its consts and config chosen; an argument is optional where it is absent. */
+static void describe_tir(const struct ir_module *m, struct arena *a, struct strbuf *b) {
+  for (uint32_t i = 0; i < m->args.n; i++) {
+    const struct ir_arg *arg = &m->args.at[i];
+    sb_puts(b, i ? "," : "");
+    put_arg(b, ir_sym(m, arg->name), arg->kind, dtype_name(arg->dtype), !arg->present);
+    for (uint32_t d = 0; d < arg->rank; d++) {
+      struct strbuf dim = {.arena = a};
+      expr_print(&m->exprs, arg->dim[d], &dim);
+      sb_puts(b, d ? "," : "");
+      sb_put_json(b, sb_str(&dim), dim.n);
+    }
+    sb_puts(b, "]}");
+  }
+  sb_puts(b, "],\"const\":{},\"tune\":{},\"oracle\":false,\"inputs\":false,\"cases\":0}");
+}
+
+static enum kiln_status describe(void *user) {
+  struct describe_call *c = user;
+  struct arena *a = &c->file->shown.arena;
+  const struct ir_module *m = c->file->tir;
+  const char *tir_name = m ? ir_sym(m, m->kernel) : NULL;
+  const struct fe_kernel *k = quiet_find(c->file, c->kernel);
+  if (!k && (!m || (c->kernel && !str_eq(c->kernel, tir_name))))
+    return KILN_OK;
+  struct strbuf b = {.arena = a};
+  sb_putc(&b, '{');
+  put_string(&b, "kernel", k ? k->name : tir_name);
+  sb_puts(&b, ",\"args\":[");
+  if (k)
+    describe_kernel(k, &b);
+  else
+    describe_tir(m, a, &b);
   c->text = sb_str(&b);
   return KILN_OK;
 }

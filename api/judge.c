@@ -40,24 +40,19 @@ static double *absolute(struct arena *a, const double *x, int64_t rows, int64_t 
   return y;
 }
 
-bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm) {
-  struct kiln_context *ctx = file->own.ctx;
-  struct api_oracle_call *o = file->oracle;
+struct product {
+  struct api_oracle_call *o;
+  const struct fe_matmul *mm;
   struct rt_ctx *rt;
-  struct rt_device *dev = NULL;
-  if (api_runtime(ctx, &rt) != KILN_OK)
-    return false;
-  if (!o || !o->single)
-    api_device_if_any(ctx, &dev);
-  enum rt_status st;
-  if (o && o->single)
-    st = rt_matmul_f32(rt, ctx->device, mm->m, mm->n, mm->k, mm->a, mm->a_row, mm->a_col, mm->b,
-                       mm->b_row, mm->b_col, mm->c);
-  else
-    st = rt_matmul_f64(rt, dev, mm->m, mm->n, mm->k, mm->a, mm->a_row, mm->a_col, mm->b, mm->b_row,
-                       mm->b_col, mm->c);
-  if (st != RT_OK || !o || o->single)
-    return st == RT_OK;
+  struct rt_device *dev;
+  bool ok;
+};
+
+/* Notes the product; of the first one also |A||B|. */
+static void note_product(void *user) {
+  struct product *x = user;
+  struct api_oracle_call *o = x->o;
+  const struct fe_matmul *mm = x->mm;
   struct api_matmul seen = {.m = mm->m, .n = mm->n, .k = mm->k};
   seen.a = argument_of(o, mm->a);
   seen.b = argument_of(o, mm->b);
@@ -65,12 +60,34 @@ bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm) {
   seen.b_trans = mm->b_col != 1;
   VEC_PUSH(o->a, &o->seen, seen);
   if (o->seen.n > 1)
-    return true;
+    return;
   o->magnitude = ARENA_ARRAY(o->a, double, mm->m * mm->n + 1);
+  struct arena_mark mark = arena_get_mark(o->a);
   double *aa = absolute(o->a, mm->a, mm->m, mm->k, mm->a_row, mm->a_col);
   double *bb = absolute(o->a, mm->b, mm->k, mm->n, mm->b_row, mm->b_col);
-  return rt_matmul_f64(rt, dev, mm->m, mm->n, mm->k, aa, mm->k, 1, bb, mm->n, 1, o->magnitude) ==
-         RT_OK;
+  x->ok = rt_matmul_f64(x->rt, x->dev, mm->m, mm->n, mm->k, aa, mm->k, 1, bb, mm->n, 1,
+                        o->magnitude) == RT_OK;
+  arena_reset(o->a, mark);
+}
+
+bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm) {
+  struct kiln_context *ctx = file->own.ctx;
+  struct product x = {.o = file->oracle, .mm = mm, .ok = true};
+  if (api_runtime(ctx, &x.rt) != KILN_OK || api_device_if_any(ctx, &x.dev) != KILN_OK)
+    return false;
+  bool single = x.o && x.o->single;
+  if ((single ? rt_matmul_f32 : rt_matmul_f64)(x.rt, x.dev, mm->m, mm->n, mm->k, mm->a, mm->a_row,
+                                               mm->a_col, mm->b, mm->b_row, mm->b_col,
+                                               mm->c) != RT_OK)
+    return false;
+  if (!x.o || single)
+    return true;
+  /* Under a guard of its own: the caller is Lua, which no jump may cross. */
+  if (!arena_guard(x.o->a, note_product, &x))
+    api_no_memory(ctx);
+  else if (x.ok)
+    return true;
+  return false;
 }
 
 static bool is_output(const struct api_arg *arg) {
@@ -113,7 +130,7 @@ static bool run_oracle(const struct api_problem *p, struct api_oracle_call *o, d
 static enum kiln_status by_oracle(const struct api_problem *p, double **inputs, struct arena *a,
                                   struct api_reference *ref) {
   struct kiln_context *ctx = p->file->own.ctx;
-  uint32_t before = ctx->diags.list.n;
+  struct api_mark before = api_mark(ctx);
   struct api_oracle_call o = {.a = a, .p = p};
   o.arrays = ARENA_ARRAY(a, struct fe_array, p->n_args + 1);
   for (uint32_t i = 0; i < p->n_args; i++) {
@@ -160,33 +177,29 @@ static enum kiln_status interpret(const struct api_problem *p, const struct ir_m
     double *data = results[i] ? results[i] : inputs[i];
     if (results[i] && arg->kind == IR_ARG_INOUT)
       memcpy(results[i], inputs[i], sizeof(double) * (size_t)api_elements(arg));
-    args[i].f = arg->number;
-    args[i].i = dtype_is_float(arg->dtype) ? 0 : (int64_t)arg->number;
+    if (arg->kind == IR_ARG_SCALAR) {
+      args[i].f = inputs[i][0];
+      args[i].i = api_scalar_int(arg->dtype, inputs[i][0]);
+    }
     if (arg->kind == IR_ARG_SCALAR || arg->absent)
       continue;
     if (domain == INTERP_DOUBLE && dtype_is_float(arg->dtype)) {
       args[i].tensor = interp_dense(data, DT_F64, arg->rank, arg->dim);
     } else {
-      struct api_arg dense = *arg;
-      int64_t step = 1;
-      for (uint32_t d = arg->rank; d-- > 0; step *= arg->dim[d])
-        dense.stride[d] = step;
-      struct api_image im;
-      if (!api_image_new(ctx, a, &dense, &im))
-        return KILN_INVALID;
-      api_image_store(&im, &dense, data);
-      args[i].tensor = interp_dense(im.memory + RT_GUARD_BYTES, arg->dtype, arg->rank, arg->dim);
+      int64_t n = api_elements(arg);
+      void *dense = arena_get0(a, (size_t)dtype_bytes(arg->dtype, n) + 1);
+      num_store_n(arg->dtype, dense, 0, (size_t)n, data);
+      args[i].tensor = interp_dense(dense, arg->dtype, arg->rank, arg->dim);
     }
   }
   struct interp_options opt = {.domain = domain, .interrupted = api_interrupted, .user = ctx};
-  uint32_t before = ctx->diags.list.n;
+  struct api_mark before = api_mark(ctx);
   if (!interp_run(m, args, p->n_args, &opt, &ctx->diags, &ctx->mem))
     return api_failure_since(ctx, before);
   for (uint32_t i = 0; i < p->n_args; i++)
-    for (int64_t n = 0,
-                 e = results[i] && args[i].tensor.dtype != DT_F64 ? api_elements(&p->args[i]) : 0;
-         n < e; n++)
-      results[i][n] = num_load(args[i].tensor.dtype, args[i].tensor.data, n);
+    if (results[i] && args[i].tensor.data != results[i])
+      num_load_n(args[i].tensor.dtype, args[i].tensor.data, 0, (size_t)api_elements(&p->args[i]),
+                 results[i]);
   return KILN_OK;
 }
 
@@ -212,21 +225,50 @@ enum kiln_status api_reference_make(const struct api_problem *p, const struct ir
                                             : by_itself(p, module, inputs, a, out);
 }
 
-static void look_for_rounding(void *user, struct ir_module *m, struct ir_op o) {
-  bool *exact = user;
-  const struct ir_opnode *op = ir_op_at(m, o);
-  bool is_float = false;
-  for (uint32_t i = 0; i < op->n_out; i++)
-    is_float |= dtype_is_float((enum dtype)ir_type_of(m, op->out[i]).dtype);
-  const struct ir_attr *value = ir_get_attr(m, o, IR_ATTR_value);
-  bool whole =
-      !value || value->f == nearbyint(value->f); /* infinities count: max and min take them */
-  if (is_float && (!(ir_info(op->opcode)->traits & IR_EXACT) || !whole))
-    *exact = false;
+struct rounding_search {
+  bool
+      *rounded; /* by value: a sum or product that was narrowed, so that it may have been rounded */
+  bool exact;
+};
+
+/* Each result is an operand's value, at most with another sign. */
+static bool moves_values(enum ir_opcode op) {
+  static const enum ir_opcode movers[] = {IR_SPLAT, IR_BROADCAST,  IR_RESHAPE,    IR_TRANSPOSE,
+                                          IR_ITEM,  IR_SELECT,     IR_MIN,        IR_MAX,
+                                          IR_NEG,   IR_REDUCE_MAX, IR_REDUCE_MIN, IR_ABS};
+  for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
+    if (movers[i] == op)
+      return true;
+  return false;
 }
 
-bool api_is_exact(const struct ir_module *m) {
-  bool exact = true;
-  ir_walk((struct ir_module *)(uintptr_t)m, m->body, look_for_rounding, &exact);
-  return exact;
+static void look_for_rounding(void *user, struct ir_module *m, struct ir_op o) {
+  struct rounding_search *s = user;
+  const struct ir_opnode *op = ir_op_at(m, o);
+  const struct ir_attr *value = ir_get_attr(m, o, IR_ATTR_value);
+  bool is_float = false, narrow = false, takes_rounded = false;
+  for (uint32_t i = 0; i < op->n_out; i++) {
+    enum dtype t = (enum dtype)ir_type_of(m, op->out[i]).dtype;
+    is_float |= dtype_is_float(t);
+    narrow |= dtype_is_float(t) && dtype_bits(t) < 32;
+  }
+  for (uint32_t i = 0; i < op->n_in; i++)
+    takes_rounded |= s->rounded[op->in[i].id];
+  /* Infinities are whole: max and min take them. */
+  bool whole = !value || value->f == nearbyint(value->f), moves = moves_values(op->opcode);
+  bool computes = narrow && op->opcode != IR_LOAD && op->opcode != IR_CONST && !moves;
+  if (is_float && (!(ir_info(op->opcode)->traits & IR_EXACT) || !whole))
+    s->exact = false;
+  if (computes && op->opcode != IR_CAST) /* arithmetic in a narrow type */
+    s->exact = false;
+  if (takes_rounded && !moves && op->opcode != IR_STORE)
+    s->exact = false;
+  for (uint32_t i = 0; i < op->n_out; i++)
+    s->rounded[op->out[i].id] = computes || takes_rounded;
+}
+
+bool api_is_exact(const struct ir_module *m, struct arena *a) {
+  struct rounding_search s = {ARENA_ARRAY(a, bool, m->values.n + 1), true};
+  ir_walk((struct ir_module *)(uintptr_t)m, m->body, look_for_rounding, &s);
+  return s.exact;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct kiln_launch {
-  struct api_object own;
+  struct kiln_context *ctx;
   struct rt_prepared *prepared;
 };
 
@@ -24,22 +24,38 @@ static bool dtype_of(const struct kiln_tensor *t, enum dtype *out) {
   return false;
 }
 
-/* A DLPack tensor as the runtime and the interpreter take it. */
+/* A DLPack tensor as the runtime and the interpreter take it. gpu: where it must lie. */
 static bool convert(struct kiln_context *ctx, const char *name, const struct kiln_tensor *t,
-                    struct rt_tensor *out) {
+                    bool gpu, struct rt_tensor *out) {
   memset(out, 0, sizeof *out);
+  int32_t want = gpu ? 2 : 1;
+  if (t->data && t->device_type != want) {
+    API_ERROR(ctx, SHAPE_BINDING,
+              "argument `%s` must lie in %s memory (DLPack device type %d), "
+              "found device type %d",
+              name, gpu ? "GPU" : "CPU", want, t->device_type);
+    return false;
+  }
   if (!dtype_of(t, &out->dtype)) {
     API_ERROR(ctx, SHAPE_BINDING, "argument `%s`: DLPack type code %u with %u bits x %u is unknown",
               name, t->dtype_code, t->dtype_bits, t->dtype_lanes);
     return false;
   }
-  if (t->ndim < 0 || t->ndim > RECIPE_MAX_RANK) {
-    API_ERROR(ctx, SHAPE_BINDING, "argument `%s` has rank %d; at most %d is possible", name,
-              t->ndim, RECIPE_MAX_RANK);
+  if (t->ndim < 0 || t->ndim > RECIPE_MAX_RANK || (t->ndim && !t->shape)) {
+    API_ERROR(ctx, SHAPE_BINDING, "argument `%s` has rank %d%s; at most %d is possible", name,
+              t->ndim, t->ndim > 0 && !t->shape ? " and no shape" : "", RECIPE_MAX_RANK);
     return false;
   }
   out->rank = (uint32_t)t->ndim;
   out->data = t->data ? (char *)t->data + t->byte_offset : NULL;
+  unsigned size = dtype_bits(out->dtype) / 8;
+  if (size > 1 && (uintptr_t)out->data % size) {
+    API_ERROR(ctx, SHAPE_BINDING,
+              "argument `%s`: its address is not a multiple of the element "
+              "size %u",
+              name, size);
+    return false;
+  }
   for (uint32_t d = 0; d < out->rank; d++) {
     out->dim[d] = t->shape[d];
     out->stride[d] = t->strides ? t->strides[d] : 0;
@@ -54,43 +70,64 @@ struct args_call {
   const struct kiln_arg *args;
   uint32_t n_args;
   bool exact;
-  int device;
   struct kiln_launch *launch;
 };
 
-static bool check_count(struct kiln_context *ctx, const struct ir_module *m, uint32_t n) {
-  if (n == m->args.n)
-    return true;
-  API_ERROR(ctx, SHAPE_BINDING, "kernel `%s` takes %u arguments, got %u", ir_sym(m, m->kernel),
-            m->args.n, n);
-  return false;
+/* The caller's arguments against the module's: one runtime argument each, NULL if one does not fit.
+ * What dims and strides must be is checked by who runs them. */
+static struct rt_arg *convert_args(const struct args_call *c, const struct ir_module *m, bool gpu) {
+  struct kiln_context *ctx = c->v->own.ctx;
+  if (c->n_args != m->args.n) {
+    API_ERROR(ctx, SHAPE_BINDING, "kernel `%s` takes %u arguments, got %u", ir_sym(m, m->kernel),
+              m->args.n, c->n_args);
+    return NULL;
+  }
+  struct rt_arg *out = ARENA_ARRAY(&c->v->shown.arena, struct rt_arg, c->n_args + 1);
+  for (uint32_t i = 0; i < c->n_args; i++) {
+    const struct ir_arg *arg = &m->args.at[i];
+    const struct kiln_tensor *t = c->args[i].tensor;
+    const char *name = ir_sym(m, arg->name);
+    double x = c->args[i].number;
+    if (arg->kind != IR_ARG_SCALAR) {
+      out[i].absent = !t || (!t->data && !arg->present);
+      if (!out[i].absent && !convert(ctx, name, t, gpu, &out[i].tensor))
+        return NULL;
+    } else if (dtype_is_float(arg->dtype)) {
+      out[i].f64 = x;
+    } else if (x >= -0x1p63 && x < 0x1p63 && x == (double)(int64_t)x) {
+      out[i].i64 = (int64_t)x;
+    } else {
+      API_ERROR(ctx, SHAPE_BINDING, "argument `%s`: expected a whole number that fits %s, found %g",
+                name, dtype_name(arg->dtype), x);
+      return NULL;
+    }
+  }
+  return out;
 }
 
 static enum kiln_status interpret(void *user) {
   struct args_call *c = user;
   struct kiln_context *ctx = c->v->own.ctx;
   const struct ir_module *m = c->v->tile;
-  if (!check_count(ctx, m, c->n_args))
+  if (!api_stage_upto(c->v, IR_SCHEDULED_STAGE, "the interpreter"))
+    return KILN_INVALID;
+  const struct rt_arg *given = convert_args(c, m, false);
+  if (!given)
     return KILN_INVALID;
   struct interp_arg *args = ARENA_ARRAY(&c->v->shown.arena, struct interp_arg, c->n_args + 1);
   for (uint32_t i = 0; i < c->n_args; i++) {
-    args[i].f = c->args[i].number;
-    args[i].i = dtype_is_float(m->args.at[i].dtype) ? 0 : (int64_t)c->args[i].number;
-    struct rt_tensor t;
-    if (!c->args[i].tensor)
-      continue;
-    if (!convert(ctx, ir_sym(m, m->args.at[i].name), c->args[i].tensor, &t))
-      return KILN_INVALID;
-    args[i].tensor.data = t.data;
-    args[i].tensor.dtype = t.dtype;
-    args[i].tensor.rank = t.rank;
-    memcpy(args[i].tensor.dim, t.dim, sizeof t.dim);
-    memcpy(args[i].tensor.stride, t.stride, sizeof t.stride);
+    args[i].f = given[i].f64;
+    args[i].i = given[i].i64;
+    const struct rt_tensor *t = &given[i].tensor;
+    struct interp_tensor *to = &args[i].tensor;
+    *to = (struct interp_tensor){.data = t->data, .dtype = t->dtype, .rank = t->rank};
+    memcpy(to->dim, t->dim, sizeof to->dim);
+    memcpy(to->stride, t->stride, sizeof to->stride);
   }
   struct interp_options opt = {.domain = c->exact ? INTERP_DOUBLE : INTERP_ROUNDED,
                                .interrupted = api_interrupted,
                                .user = ctx};
-  uint32_t before = ctx->diags.list.n;
+  struct api_mark before = api_mark(ctx);
   return interp_run(m, args, c->n_args, &opt, &ctx->diags, &ctx->mem)
              ? KILN_OK
              : api_failure_since(ctx, before);
@@ -105,21 +142,11 @@ enum kiln_status kiln_interpret(struct kiln_variant *v, const struct kiln_arg *a
 
 static enum kiln_status prepare(void *user) {
   struct args_call *c = user;
-  struct kiln_context *ctx = c->v->own.ctx;
   const struct ir_module *m = c->v->machine;
-  if (!check_count(ctx, m, c->n_args))
-    return KILN_INVALID;
-  struct rt_arg *args = ARENA_ARRAY(&c->v->shown.arena, struct rt_arg, c->n_args + 1);
-  for (uint32_t i = 0; i < c->n_args; i++) {
-    args[i].f64 = c->args[i].number;
-    args[i].i64 = dtype_is_float(m->args.at[i].dtype) ? 0 : (int64_t)c->args[i].number;
-    args[i].absent = !c->args[i].tensor && m->args.at[i].kind != IR_ARG_SCALAR;
-    if (c->args[i].tensor &&
-        !convert(ctx, ir_sym(m, m->args.at[i].name), c->args[i].tensor, &args[i].tensor))
-      return KILN_INVALID;
-  }
-  return api_from_rt(
-      rt_prepare(c->v->module, m->recipe, args, c->n_args, NULL, &c->launch->prepared));
+  const struct rt_arg *args = convert_args(c, m, true);
+  return args ? api_from_rt(rt_prepare(c->v->module, m->recipe, args, c->n_args, NULL,
+                                       &c->launch->prepared))
+              : KILN_INVALID;
 }
 
 enum kiln_status kiln_prepare(struct kiln_variant *v, int device, const struct kiln_arg *args,
@@ -134,11 +161,9 @@ enum kiln_status kiln_prepare(struct kiln_variant *v, int device, const struct k
   if (st != KILN_OK)
     return st;
   struct kiln_launch *l = mem_get0(&ctx->mem, sizeof *l);
-  if (!l) {
-    API_ERROR(ctx, NO_MEMORY, "out of memory");
-    return KILN_NO_MEMORY;
-  }
-  api_object_init(&l->own, ctx);
+  if (!l)
+    return api_no_memory(ctx);
+  l->ctx = ctx;
   arena_free(&v->shown.arena);
   struct args_call c = {.v = v, .args = args, .n_args = n_args, .launch = l};
   st = api_guarded(&v->shown, prepare, &c);
@@ -156,8 +181,7 @@ enum kiln_status kiln_launch(struct kiln_launch *launch, void *stream) {
 void kiln_launch_free(struct kiln_launch *l) {
   if (!l)
     return;
-  struct kiln_context *ctx = l->own.ctx;
+  struct kiln_context *ctx = l->ctx;
   rt_prepared_free(l->prepared);
-  api_object_free(&l->own);
   mem_drop(&ctx->mem, l, sizeof *l);
 }

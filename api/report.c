@@ -150,6 +150,12 @@ static const char *json_of(const struct kiln_report *r, const struct api_problem
     put_number(&b, "baseline_error", o->baseline_error);
     put_number(&b, "max_reference", o->max_reference);
     put_number(&b, "tolerance_used", o->tolerance_used);
+    sb_puts(&b, ",\"worst\":[");
+    for (uint32_t d = 0; d < o->rank; d++)
+      sb_printf(&b, "%s%lld", d ? "," : "", (long long)o->worst[d]);
+    sb_putc(&b, ']');
+    put_number(&b, "worst_out", o->worst_out);
+    put_number(&b, "worst_reference", o->worst_ref);
     sb_putc(&b, '}');
   }
   sb_putc(&b, ']');

@@ -22,49 +22,61 @@ struct resolve {
 
 #define BAD(r, id, ...) ((r)->ok = false, API_ERROR((r)->ctx, id, __VA_ARGS__))
 
-const struct cg_target *api_pick_target(struct kiln_context *ctx, const char *name) {
-  if (name) {
-    const struct cg_target *t = cg_find_target(name);
-    if (!t) {
-      char known[512] = "";
-      for (uint32_t i = 0; i < cg_target_count(); i++) {
-        size_t n = strlen(known);
-        snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", cg_target_at(i)->name);
-      }
-      API_ERROR(ctx, USAGE, "unknown target `%s`; known are %s", name, known);
-    }
-    return t;
+bool api_request(struct kiln_context *ctx, const struct kiln_request *req,
+                 struct kiln_request *out) {
+  *out = (struct kiln_request){.struct_size = sizeof *out, .case_index = -1};
+  if (!req)
+    return true;
+  if (req->struct_size < sizeof req->struct_size || req->struct_size > sizeof *out) {
+    API_ERROR(ctx, USAGE, "struct_size of the request is %zu; this library takes up to %zu",
+              req->struct_size, sizeof *out);
+    return false;
   }
-  struct rt_device *dev;
-  api_device_if_any(ctx, &dev);
-  if (dev) {
-    const struct rt_device_info *info = rt_device_info(dev);
-    const struct cg_target *t =
-        cg_target_for_device((uint32_t)info->cc_major, (uint32_t)info->cc_minor);
-    if (!t)
-      API_ERROR(ctx, LOWER_UNSUPPORTED, "%s has compute capability %d.%d, which no target runs on",
-                info->name, info->cc_major, info->cc_minor);
-    return t;
-  }
-  return cg_find_target("sm_90a");
+  memcpy(out, req, req->struct_size);
+  return true;
 }
 
-/* "KEY=VALUE" -> key (copied) and the text after '='. */
-static const char *split(struct resolve *r, const char *text, const char **value) {
+enum kiln_status api_pick_target(struct kiln_context *ctx, const char *name,
+                                 const struct cg_target **out) {
+  struct rt_device *dev = NULL;
+  *out = cg_find_target(name ? name : "sm_90a");
+  if (name && !*out) {
+    char known[512] = "";
+    for (uint32_t i = 0; i < cg_target_count(); i++) {
+      size_t n = strlen(known);
+      snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", cg_target_at(i)->name);
+    }
+    API_ERROR(ctx, USAGE, "--target: unknown target `%s`; known are %s", name, known);
+  }
+  enum kiln_status st = name ? KILN_OK : api_device_if_any(ctx, &dev);
+  if (dev) {
+    const struct rt_device_info *info = rt_device_info(dev);
+    *out = cg_target_for_device((uint32_t)info->cc_major, (uint32_t)info->cc_minor);
+    if (!*out)
+      API_ERROR(ctx, LOWER_UNSUPPORTED, "%s has compute capability %d.%d, which no target runs on",
+                info->name, info->cc_major, info->cc_minor);
+  }
+  return st != KILN_OK || *out ? st : KILN_INVALID;
+}
+
+/* "KEY=VALUE" -> key (copied) and the text after '='. option: where the text comes from. */
+static const char *split(struct resolve *r, const char *option, const char *text,
+                         const char **value) {
   const char *eq = strchr(text, '=');
   if (!eq || eq == text) {
-    BAD(r, USAGE, "expected KEY=VALUE, got `%s`", text);
+    BAD(r, USAGE, "%s: expected KEY=VALUE, got `%s`", option, text);
     return NULL;
   }
   *value = eq + 1;
   return arena_strndup(r->a, text, (size_t)(eq - text));
 }
 
+/* Decimal digits, with a sign or without; no blanks. */
 static bool parse_int(const char *text, const char **end, int64_t *value) {
-  char *stop;
+  const char *digits = text + (*text == '-');
+  char *stop = (char *)(uintptr_t)text;
   errno = 0;
-  long long x = strtoll(text, &stop, 10);
-  *value = x;
+  *value = *digits >= '0' && *digits <= '9' ? strtoll(text, &stop, 10) : 0;
   *end = stop;
   return errno == 0 && stop != text;
 }
@@ -115,13 +127,13 @@ static void declare(struct resolve *r) {
 static void pick_case(struct resolve *r) {
   const struct fe_kernel *k = r->p->kernel;
   int32_t want = r->req->case_index;
-  if (!k)
-    return;
-  if (want >= 0 && (uint32_t)want >= k->n_cases) {
-    BAD(r, USAGE, "kernel `%s` has %u cases, there is no case %d", k->name, k->n_cases, want);
+  uint32_t n = k ? k->n_cases : 0;
+  if (want > 0 && (uint32_t)want >= n) {
+    BAD(r, USAGE, "--case: kernel `%s` has %u cases, counted from 0: there is no case %d",
+        r->p->name, n, want);
     return;
   }
-  if (want >= 0 || (k->n_cases && r->req->n_shapes == 0))
+  if (n && (want >= 0 || r->req->n_shapes == 0))
     r->from = &k->cases[want >= 0 ? want : 0];
   if (r->from)
     r->p->seed = (uint64_t)r->from->seed;
@@ -137,7 +149,7 @@ static void set_dims(struct resolve *r) {
   }
   for (uint32_t i = 0; i < r->req->n_shapes; i++) {
     const char *value, *end;
-    const char *name = split(r, r->req->shapes[i], &value);
+    const char *name = split(r, "--shape", r->req->shapes[i], &value);
     if (!name)
       continue;
     struct api_dim *d = find_dim(r->p, name);
@@ -149,7 +161,7 @@ static void set_dims(struct resolve *r) {
           value);
     else {
       d->value = n;
-      d->known = true;
+      d->known = d->asked = true;
     }
   }
 }
@@ -170,14 +182,36 @@ static void set_knob(struct resolve *r, const char *key, const char *value) {
     BAD(r, CONFIG, "--set: %s", error);
 }
 
+/* The dim that a const gives, or NULL. */
+static struct api_dim *dim_of_const(struct api_problem *p, uint32_t choice) {
+  const struct fe_choice *c = &p->kernel->choices[choice];
+  return c->is_const ? find_dim(p, c->name) : NULL;
+}
+
+/* What the request says of a const or its dim replaces what the case says of either. */
+static void prefer_request(struct api_problem *p, const struct fe_config *asked,
+                           struct fe_config *fixed) {
+  for (uint32_t i = 0; i < asked->n; i++) {
+    struct api_dim *d = dim_of_const(p, i);
+    if (asked->at[i].kind != FE_NONE) {
+      fixed->at[i] = asked->at[i];
+      if (d && !d->asked)
+        d->known = false;
+    } else if (d && d->asked) {
+      fixed->at[i] = (struct fe_value){0};
+    }
+  }
+}
+
 static void set_config(struct resolve *r) {
   struct api_problem *p = r->p;
   const struct fe_kernel *k = p->kernel;
   p->schedule = cg_schedule_auto();
   struct fe_file *fe = r->file->fe;
-  struct fe_config fixed = {0};
+  struct fe_config fixed = {0}, asked = {0};
   if (k) {
     fixed = fe_empty_config(k, r->a);
+    asked = fe_empty_config(k, r->a);
     for (uint32_t i = 0; i < k->n_schedule; i++) {
       const char *error = "";
       const struct fe_named *s = &k->schedule[i];
@@ -199,10 +233,10 @@ static void set_config(struct resolve *r) {
     if (!k)
       BAD(r, CONFIG, "--const: an IR text has its constants fixed");
     else
-      r->ok &= fe_set_config(fe, k, r->a, FE_SET_CONST, "--const", r->req->consts[i], &fixed);
+      r->ok &= fe_set_config(fe, k, r->a, FE_SET_CONST, "--const", r->req->consts[i], &asked);
   }
   for (uint32_t i = 0; i < r->req->n_set; i++) {
-    const char *value, *key = split(r, r->req->set[i], &value);
+    const char *value, *key = split(r, "--set", r->req->set[i], &value);
     if (!key)
       continue;
     if (!is_choice(k, key) && cg_is_knob(key))
@@ -210,13 +244,14 @@ static void set_config(struct resolve *r) {
     else if (!k)
       BAD(r, CONFIG, "--set: an IR text has its config fixed; `%s` is no schedule knob", key);
     else
-      r->ok &= fe_set_config(fe, k, r->a, FE_SET_TUNE, "--set", r->req->set[i], &fixed);
+      r->ok &= fe_set_config(fe, k, r->a, FE_SET_TUNE, "--set", r->req->set[i], &asked);
   }
   if (!k || !r->ok)
     return;
+  prefer_request(p, &asked, &fixed);
   /* A const named like a dim and the dim are one: whichever is given sets the other. */
   for (uint32_t i = 0; i < k->n_choices; i++) {
-    struct api_dim *d = find_dim(p, k->choices[i].name);
+    struct api_dim *d = dim_of_const(p, i);
     if (d && d->known && fixed.at[i].kind == FE_NONE)
       r->ok &= fe_set_value(fe, k, r->a, FE_SET_CONST, "--shape", d->name,
                             (struct fe_value){.kind = FE_INT, .i = d->value}, &fixed);
@@ -227,7 +262,7 @@ static void set_config(struct resolve *r) {
     return;
   }
   for (uint32_t i = 0; i < k->n_choices; i++) {
-    struct api_dim *d = find_dim(p, k->choices[i].name);
+    struct api_dim *d = dim_of_const(p, i);
     const struct fe_value *v = &p->config.at[i];
     if (!d || v->kind != FE_INT)
       continue;
@@ -262,6 +297,14 @@ static void set_absent(struct resolve *r) {
       p->absent |= UINT64_C(1) << i;
 }
 
+/* A number that the dtype can hold, rounded if it is a float type. */
+static bool parse_scalar(enum dtype t, const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  return end != text && *end == 0 &&
+         (dtype_is_float(t) || (num_round(t, *out) == *out && *out < 0x1p63));
+}
+
 static void set_scalars(struct resolve *r) {
   struct api_problem *p = r->p;
   bool *given = ARENA_ARRAY(r->a, bool, p->n_args + 1);
@@ -274,18 +317,15 @@ static void set_scalars(struct resolve *r) {
     }
   }
   for (uint32_t i = 0; i < r->req->n_scalars; i++) {
-    const char *value, *name = split(r, r->req->scalars[i], &value);
+    const char *value, *name = split(r, "--scalar", r->req->scalars[i], &value);
     struct api_arg *arg = name ? find_arg(p, name) : NULL;
-    char *end;
     if (!name)
       continue;
     if (!arg || arg->kind != IR_ARG_SCALAR) {
       BAD(r, SHAPE_BINDING, "--scalar: kernel `%s` has no scalar argument `%s`", p->name, name);
       continue;
     }
-    arg->number = strtod(value, &end);
-    if (end == value || *end ||
-        (!dtype_is_float(arg->dtype) && arg->number != nearbyint(arg->number)))
+    if (!parse_scalar(arg->dtype, value, &arg->number))
       BAD(r, SHAPE_BINDING, "--scalar: `%s` is %s, got `%s`", name, dtype_name(arg->dtype), value);
     given[arg - p->args] = true;
   }
@@ -315,8 +355,11 @@ static void set_shapes(struct resolve *r) {
       const struct expr_pool *pool = k ? k->exprs : &r->file->tir->exprs;
       struct expr e = k ? k->args[i].dim[d] : r->file->tir->args.at[i].dim[d];
       const char *why = "";
-      if (!expr_eval(pool, e, api_dim_lookup, p, &arg->dim[d], &why) || arg->dim[d] < 0)
+      if (!expr_eval(pool, e, api_dim_lookup, p, &arg->dim[d], &why))
         BAD(r, SHAPE_BINDING, "dim %u of argument `%s` has no value: %s", d, arg->name, why);
+      else if (arg->dim[d] < 0)
+        BAD(r, SHAPE_BINDING, "dim %u of argument `%s` is %lld", d, arg->name,
+            (long long)arg->dim[d]);
     }
   }
 }
@@ -343,6 +386,15 @@ static void set_layout(struct resolve *r, const char *origin, const char *name, 
     fill_strides(arg, str_eq(value, "col"));
 }
 
+/* "1,4096": one number per dim. */
+static bool parse_strides(const char *text, struct api_arg *arg) {
+  for (uint32_t d = 0; d < arg->rank; d++) {
+    if ((d && *text++ != ',') || !parse_int(text, &text, &arg->stride[d]))
+      return false;
+  }
+  return *text == 0;
+}
+
 static void set_strides(struct resolve *r) {
   struct api_problem *p = r->p;
   for (uint32_t i = 0; i < p->n_args; i++)
@@ -357,12 +409,12 @@ static void set_strides(struct resolve *r) {
       arg->stride[d] = r->from->stride[i].at[d];
   }
   for (uint32_t i = 0; i < r->req->n_layouts; i++) {
-    const char *value, *name = split(r, r->req->layouts[i], &value);
+    const char *value, *name = split(r, "--layout", r->req->layouts[i], &value);
     if (name)
       set_layout(r, "--layout", name, value);
   }
   for (uint32_t i = 0; i < r->req->n_strides; i++) {
-    const char *value, *name = split(r, r->req->strides[i], &value);
+    const char *value, *name = split(r, "--stride", r->req->strides[i], &value);
     struct api_arg *arg = name ? find_arg(p, name) : NULL;
     if (!name)
       continue;
@@ -370,17 +422,9 @@ static void set_strides(struct resolve *r) {
       BAD(r, SHAPE_BINDING, "--stride: kernel `%s` has no tensor `%s`", p->name, name);
       continue;
     }
-    uint32_t d = 0;
-    const char *end = value;
-    for (; d < arg->rank && parse_int(value, &end, &arg->stride[d]); d++) {
-      value = end;
-      if (*end != ',')
-        break;
-      value = end + 1;
-    }
-    if (d + 1 != arg->rank || *end)
-      BAD(r, SHAPE_BINDING, "--stride: `%s` has rank %u: expected %u comma-separated numbers", name,
-          arg->rank, arg->rank);
+    if (!parse_strides(value, arg))
+      BAD(r, SHAPE_BINDING, "--stride: `%s` has rank %u: expected %u comma-separated %s, got `%s`",
+          name, arg->rank, arg->rank, arg->rank == 1 ? "number" : "numbers", value);
   }
 }
 
@@ -389,6 +433,7 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
   memset(out, 0, sizeof *out);
   struct resolve r = {file, file->own.ctx, req, a, out, NULL, true};
   out->file = file;
+  out->target = req->target;
   if (file->tir) {
     out->name = ir_sym(file->tir, file->tir->kernel);
     if (req->kernel && !str_eq(req->kernel, out->name)) {
@@ -410,7 +455,7 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
   set_scalars(&r);
   if (req->seed)
     out->seed = req->seed;
-  if (r.ok && dims_known(&r, need_shape)) {
+  if (r.ok && dims_known(&r, need_shape || req->n_layouts || req->n_strides)) {
     set_shapes(&r);
     set_strides(&r);
     out->shaped = r.ok;

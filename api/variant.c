@@ -32,16 +32,32 @@ static void add_facts(struct ir_module *m, const struct api_problem *p, struct a
   cg_facts_from_args(m, values);
 }
 
+/* Machine IR was lowered for one target: that is the variant's. */
+static bool take_target(struct kiln_variant *v, const struct api_problem *p) {
+  struct kiln_context *ctx = v->own.ctx;
+  const char *name = ir_sym(v->traced, v->traced->target);
+  const struct cg_target *t = cg_find_target(name);
+  if (!t)
+    API_ERROR(ctx, USAGE, "the IR text is for target `%s`, which is unknown", name);
+  else if (p->target && !str_eq(p->target, name))
+    API_ERROR(ctx, USAGE, "--target: the IR text was lowered for %s, not %s", name, p->target);
+  else
+    v->target = t;
+  return v->target == t;
+}
+
 static enum kiln_status make(void *user) {
   struct make_call *c = user;
   struct kiln_variant *v = c->v;
   const struct api_problem *p = c->p;
   struct kiln_context *ctx = v->own.ctx;
   struct arena *a = &v->own.arena;
-  uint32_t before = ctx->diags.list.n;
+  struct api_mark before = api_mark(ctx);
   double start = api_now_ms();
   if (v->file->tir) {
     v->traced = ir_clone(v->file->tir, a);
+    if (v->traced->stage == IR_MACHINE_STAGE && !take_target(v, p))
+      return KILN_INVALID;
   } else {
     struct fe_trace_options opt = {.config = &p->config, .absent = p->absent};
     v->traced = fe_trace(v->file->fe, p->kernel, &opt, a);
@@ -68,10 +84,8 @@ enum kiln_status api_variant_new(const struct api_problem *p, const struct cg_ta
   struct kiln_context *ctx = p->file->own.ctx;
   *out = NULL;
   struct kiln_variant *v = mem_get0(&ctx->mem, sizeof *v);
-  if (!v) {
-    API_ERROR(ctx, NO_MEMORY, "out of memory");
-    return KILN_NO_MEMORY;
-  }
+  if (!v)
+    return api_no_memory(ctx);
   api_object_init(&v->own, ctx);
   api_object_init(&v->shown, ctx);
   v->file = p->file;
@@ -96,17 +110,24 @@ struct specialise_call {
 static enum kiln_status specialise(void *user) {
   struct specialise_call *c = user;
   struct kiln_context *ctx = c->file->own.ctx;
-  const struct cg_target *target = api_pick_target(ctx, c->req->target);
+  const struct cg_target *target;
   struct api_problem p;
-  if (!target || !api_resolve(c->file, c->req, false, &c->file->work.arena, &p))
-    return KILN_INVALID;
+  struct api_mark before = api_mark(ctx);
+  enum kiln_status st = api_pick_target(ctx, c->req->target, &target);
+  if (st != KILN_OK)
+    return st;
+  if (!api_resolve(c->file, c->req, false, &c->file->work.arena, &p))
+    return api_failure_since(ctx, before);
   return api_variant_new(&p, target, c->req->lineinfo, c->out);
 }
 
 enum kiln_status kiln_specialise(struct kiln_file *file, const struct kiln_request *req,
                                  struct kiln_variant **out) {
   *out = NULL;
-  struct specialise_call c = {file, req, out};
+  struct kiln_request request;
+  if (!api_request(file->own.ctx, req, &request))
+    return KILN_INVALID;
+  struct specialise_call c = {file, &request, out};
   enum kiln_status st = api_guarded(&file->work, specialise, &c);
   arena_free(&file->work.arena);
   return st;
@@ -134,14 +155,32 @@ const char *kiln_variant_target(const struct kiln_variant *v) {
 
 /* ---- lowering, emission, compilation ---- */
 
+bool api_stage_upto(const struct kiln_variant *v, enum ir_stage last, const char *what) {
+  static const char *const stages[] = {"tile", "scheduled", "machine"};
+  if (v->tile->stage <= last)
+    return true;
+  API_ERROR(v->own.ctx, USAGE, "the IR text is at the %s stage: %s needs %s IR",
+            stages[v->tile->stage], what, last == IR_TILE_STAGE ? "tile" : "tile or scheduled");
+  return false;
+}
+
 static enum kiln_status lower(void *user) {
   struct kiln_variant *v = user;
   struct kiln_context *ctx = v->own.ctx;
-  uint32_t before = ctx->diags.list.n;
+  struct api_mark before = api_mark(ctx);
   double start = api_now_ms();
   if (v->tile->stage == IR_MACHINE_STAGE) {
     v->machine = v->tile;
     return KILN_OK;
+  }
+  if (!api_stage_upto(v, IR_TILE_STAGE, "lowering"))
+    return KILN_INVALID;
+  if (ctx->ir_debug && strstr(ctx->ir_debug, "stop-after=")) {
+    API_ERROR(ctx, USAGE,
+              "the debug mode `%s` stops before machine IR is whole; show --after prints "
+              "what there is",
+              ctx->ir_debug);
+    return KILN_INVALID;
   }
   struct ir_run_options run = api_run_options(ctx);
   struct cg_options opt = {
@@ -253,17 +292,16 @@ static enum kiln_status make_key(void *user) {
   ir_print(v->machine, (struct ir_print_options){0}, &ir);
   struct rt_compile_job job = job_of(v);
   rt_compile_options_text(&job, &options);
-  struct rt_ctx *rt;
-  enum kiln_status st = api_runtime(v->own.ctx, &rt);
+  int major, minor;
+  enum kiln_status st = api_nvrtc_version(v->own.ctx, &major, &minor);
   if (st != KILN_OK)
     return st;
-  struct rt_library_info nvrtc = rt_library_info(rt, RT_LIB_NVRTC);
   hash_begin(&h);
   hash_field_str(&h, "ir", sb_str(&ir)); /* holds config, specialization, schedule and recipe */
   hash_field_str(&h, "target", v->target->name);
   hash_field_str(&h, "emitter", KILN_EMITTER_VERSION);
-  hash_field_int(&h, "nvrtc.major", nvrtc.major);
-  hash_field_int(&h, "nvrtc.minor", nvrtc.minor);
+  hash_field_int(&h, "nvrtc.major", major);
+  hash_field_int(&h, "nvrtc.minor", minor);
   hash_field_str(&h, "nvrtc.options", sb_str(&options));
   hash_hex(hash_end(&h), c->out);
   return KILN_OK;
@@ -271,7 +309,7 @@ static enum kiln_status make_key(void *user) {
 
 enum kiln_status kiln_variant_key(struct kiln_variant *v, char out[33]) {
   memset(out, 0, 33);
-  enum kiln_status st = api_emit(v);
+  enum kiln_status st = api_lower(v);
   if (st != KILN_OK)
     return st;
   arena_free(&v->shown.arena);
@@ -298,35 +336,50 @@ static bool has_pass(const struct ir_pass *passes, uint32_t n, const char *name)
   return false;
 }
 
-static const char *stop_after(struct arena *a, const char *debug, const char *pass) {
-  return arena_printf(a, "%s%sstop-after=%s", debug ? debug : "", debug ? "," : "", pass);
+static void refuse_pass(struct show_call *c) {
+  uint32_t n_tile, n_lower;
+  const struct ir_pass *tile = ir_tile_pipeline(&n_tile), *lowering = cg_pipeline(&n_lower);
+  struct strbuf names = {.arena = &c->v->shown.arena};
+  for (uint32_t i = 0; i < n_tile; i++)
+    sb_printf(&names, "%s%s", i ? ", " : "", tile[i].name);
+  for (uint32_t i = 0; i < n_lower; i++)
+    sb_printf(&names, ", %s", lowering[i].name);
+  API_ERROR(c->v->own.ctx, USAGE, "there is no pass `%s`; passes are %s", c->after, sb_str(&names));
 }
 
-/* The module after pass `after`, which belongs to the tile pipeline or to the lowering. */
-static enum kiln_status show_after(struct show_call *c, struct strbuf *out) {
+/* The variant's tile module lowered anew, up to `stop` or to the pass that `run` stops after. */
+static struct ir_module *lowered(struct show_call *c, enum ir_stage stop,
+                                 const struct ir_run_options *run) {
+  struct kiln_variant *v = c->v;
+  struct cg_options opt = {.target = v->target, .schedule = v->schedule, .stop = stop, .run = run};
+  return cg_lower(v->tile, &opt, &v->shown.arena, &v->own.ctx->diags);
+}
+
+/* IR that the variant does not keep: of the scheduled stage, or after some pass. */
+static enum kiln_status show_passes(struct show_call *c, struct strbuf *out) {
   struct kiln_variant *v = c->v;
   struct kiln_context *ctx = v->own.ctx;
   struct arena *a = &v->shown.arena;
-  uint32_t n_tile, n_lower, before = ctx->diags.list.n;
+  struct api_mark before = api_mark(ctx);
+  uint32_t n_tile, n_lower;
   const struct ir_pass *tile = ir_tile_pipeline(&n_tile), *lowering = cg_pipeline(&n_lower);
   struct ir_run_options run = api_run_options(ctx);
-  run.debug = stop_after(a, ctx->ir_debug, c->after);
   struct ir_module *m = NULL;
-  if (has_pass(tile, n_tile, c->after)) {
+  if (!api_stage_upto(v, IR_TILE_STAGE, c->after ? "running passes" : "this stage"))
+    return KILN_INVALID;
+  if (c->after)
+    run.debug = arena_printf(a, "%s%sstop-after=%s", ctx->ir_debug ? ctx->ir_debug : "",
+                             ctx->ir_debug ? "," : "", c->after);
+  if (!c->after) {
+    m = lowered(c, IR_SCHEDULED_STAGE, &run);
+  } else if (has_pass(lowering, n_lower, c->after)) {
+    m = lowered(c, IR_MACHINE_STAGE, &run);
+  } else if (has_pass(tile, n_tile, c->after)) {
     m = ir_clone(v->traced, a);
     if (!ir_run_passes(m, tile, n_tile, &ctx->diags, &run))
       m = NULL;
-  } else if (has_pass(lowering, n_lower, c->after)) {
-    struct cg_options opt = {
-        .target = v->target, .schedule = v->schedule, .stop = IR_MACHINE_STAGE, .run = &run};
-    m = cg_lower(v->tile, &opt, a, &ctx->diags);
   } else {
-    struct strbuf names = {.arena = a};
-    for (uint32_t i = 0; i < n_tile; i++)
-      sb_printf(&names, "%s%s", i ? ", " : "", tile[i].name);
-    for (uint32_t i = 0; i < n_lower; i++)
-      sb_printf(&names, ", %s", lowering[i].name);
-    API_ERROR(ctx, USAGE, "there is no pass `%s`; passes are %s", c->after, sb_str(&names));
+    refuse_pass(c);
   }
   if (!m)
     return api_failure_since(ctx, before);
@@ -334,35 +387,35 @@ static enum kiln_status show_after(struct show_call *c, struct strbuf *out) {
   return KILN_OK;
 }
 
-static enum kiln_status show_scheduled(struct show_call *c, struct strbuf *out) {
-  struct kiln_variant *v = c->v;
-  struct kiln_context *ctx = v->own.ctx;
-  uint32_t before = ctx->diags.list.n;
-  struct ir_run_options run = api_run_options(ctx);
-  struct cg_options opt = {
-      .target = v->target, .schedule = v->schedule, .stop = IR_SCHEDULED_STAGE, .run = &run};
-  struct ir_module *m = cg_lower(v->tile, &opt, &v->shown.arena, &ctx->diags);
-  if (!m)
-    return api_failure_since(ctx, before);
-  print_module(v, m, out);
-  return KILN_OK;
-}
-
-static enum kiln_status show_ptx(struct show_call *c, struct strbuf *out) {
-  struct kiln_variant *v = c->v;
+static enum kiln_status show_ptx(struct kiln_variant *v, struct strbuf *out) {
   struct rt_ctx *rt;
-  enum kiln_status st = api_runtime(v->own.ctx, &rt);
+  enum kiln_status st = api_emit(v);
+  if (st == KILN_OK)
+    st = api_runtime(v->own.ctx, &rt);
   if (st != KILN_OK)
     return st;
   struct rt_compile_job job = job_of(v);
   job.want_ptx = true;
   struct rt_compiled done;
   st = api_from_rt(rt_compile(rt, &job, &done));
-  size_t n = st == KILN_OK ? strlen(done.ptx) : 0;
-  if (st == KILN_OK && !api_try_append(out, done.ptx, n))
-    st = KILN_NO_MEMORY;
+  if (st == KILN_OK && !api_try_append(out, done.ptx, strlen(done.ptx)))
+    st = api_no_memory(v->own.ctx);
   rt_compiled_free(&done);
   return st;
+}
+
+enum stage { TILE, SCHEDULED, MACHINE, RECIPE, CUDA, PTX, SASS, N_STAGES };
+static const char *const stage_names[] = {"tile", "scheduled", "machine", "recipe",
+                                          "cuda", "ptx",       "sass"};
+
+static enum stage find_stage(struct kiln_context *ctx, const char *name) {
+  for (int i = 0; i < N_STAGES; i++)
+    if (str_eq(stage_names[i], name))
+      return (enum stage)i;
+  API_ERROR(ctx, USAGE,
+            "there is no stage `%s`; stages are tile, scheduled, machine, recipe, cuda, ptx, sass",
+            name);
+  return N_STAGES;
 }
 
 static enum kiln_status show(void *user) {
@@ -371,33 +424,37 @@ static enum kiln_status show(void *user) {
   struct kiln_context *ctx = v->own.ctx;
   struct strbuf out = {.arena = &v->shown.arena};
   enum kiln_status st = KILN_OK;
-  if (c->after) {
-    st = show_after(c, &out);
-  } else if (str_eq(c->stage, "tile")) {
-    print_module(v, v->tile, &out);
-  } else if (str_eq(c->stage, "scheduled")) {
-    st = show_scheduled(c, &out);
-  } else if (str_eq(c->stage, "machine")) {
+  enum stage own = (enum stage)v->tile->stage, stage = c->stage ? find_stage(ctx, c->stage) : own;
+  if (c->after && stage > MACHINE && stage < N_STAGES) {
+    API_ERROR(ctx, USAGE, "--after %s: after a pass there is IR, not %s", c->after, c->stage);
+    return KILN_INVALID;
+  }
+  if (stage != N_STAGES && (c->after || (stage < MACHINE && stage != own))) {
+    st = show_passes(c, &out);
+    c->text = sb_str(&out);
+    return st;
+  }
+  switch (stage) {
+  case TILE:
+  case SCHEDULED: print_module(v, v->tile, &out); break;
+  case MACHINE:
     if ((st = api_lower(v)) == KILN_OK)
       print_module(v, v->machine, &out);
-  } else if (str_eq(c->stage, "recipe")) {
+    break;
+  case RECIPE:
     if ((st = api_lower(v)) == KILN_OK)
       recipe_print(v->machine->recipe, &out);
-  } else if (str_eq(c->stage, "cuda")) {
+    break;
+  case CUDA:
     if ((st = api_emit(v)) == KILN_OK)
       sb_puts(&out, v->cuda);
-  } else if (str_eq(c->stage, "ptx")) {
-    if ((st = api_emit(v)) == KILN_OK)
-      st = show_ptx(c, &out);
-  } else if (str_eq(c->stage, "sass")) {
+    break;
+  case PTX: st = show_ptx(v, &out); break;
+  case SASS:
     if ((st = api_compile(v)) == KILN_OK)
       st = api_disassemble(ctx, v->cubin.cubin, v->cubin.cubin_size, &out);
-  } else {
-    API_ERROR(
-        ctx, USAGE,
-        "there is no stage `%s`; stages are tile, scheduled, machine, recipe, cuda, ptx, sass",
-        c->stage);
-    st = KILN_INVALID;
+    break;
+  case N_STAGES: st = KILN_INVALID; break;
   }
   c->text = sb_str(&out);
   return st;

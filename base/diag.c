@@ -80,6 +80,14 @@ void diag_clear(struct diag_sink *s) {
   s->dropped_last = false;
 }
 
+void diag_truncate(struct diag_sink *s, uint32_t n) {
+  while (s->list.n > n) {
+    enum diag_severity sev = VEC_POP(&s->list).severity;
+    s->n_errors -= sev == DIAG_ERROR;
+    s->n_warnings -= sev == DIAG_WARNING;
+  }
+}
+
 uint32_t diag_add_file(struct diag_sink *s, const char *name, const char *text, size_t n) {
   for (uint32_t i = 1; i < s->files.n; i++)
     if (str_eq(s->files.at[i].name, name)) {

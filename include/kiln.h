@@ -13,7 +13,10 @@
  *
  * Ownership: what a *_new, *_load, *_specialise or *_prepare call gives is freed by the matching
  * *_free; strings and structs returned by pointer live as long as the object they were asked of,
- * unless said otherwise. Objects must be freed before their context. */
+ * unless said otherwise. Free in the order launch, variant, file, context: each needs the next.
+ *
+ * Structs that begin with struct_size may grow: zero one, set struct_size to its sizeof, then set
+ * fields. A library that is older than the program refuses a larger struct (KILN_INVALID). */
 #ifndef KILN_H
 #define KILN_H
 
@@ -40,7 +43,7 @@ extern "C" {
 enum kiln_status {
   KILN_OK = 0,
   KILN_INVALID = 1,     /* the kernel, its arguments or the request are wrong: see diagnostics */
-  KILN_NO_MEMORY = 2,   /* an allocation failed, or a limit on memory was reached */
+  KILN_NO_MEMORY = 2,   /* an allocation failed; a kernel's limit on memory is KILN_INVALID */
   KILN_UNAVAILABLE = 3, /* no driver, GPU, NVRTC or cuBLAS: the diagnostic says what to install */
   KILN_FAILED = 4,      /* compilation, a driver call or a file operation failed */
   KILN_WRONG = 5,       /* a result did not pass verification */
@@ -56,7 +59,6 @@ KILN_API const char *kiln_version(void);
 
 enum kiln_log_level { KILN_LOG_INFO, KILN_LOG_WARNING, KILN_LOG_ERROR };
 
-/* Zero-initialise, set struct_size, then set what differs from the defaults. */
 struct kiln_context_options {
   size_t struct_size; /* sizeof(struct kiln_context_options) */
   /* Allocator: new_size 0 frees; NULL return = failure. NULL = the C library's. */
@@ -126,13 +128,15 @@ KILN_API const char *kiln_file_describe(struct kiln_file *file, const char *kern
 
 enum kiln_on { KILN_ON_INTERP, KILN_ON_GPU };
 
-/* What is asked of a kernel. Lists of "KEY=VALUE" texts as on the command line; all may be empty. */
+/* What is asked of a kernel. Lists of "KEY=VALUE" texts as on the command line; all may be empty.
+ * They replace what the case says of the same name. */
 struct kiln_request {
   size_t struct_size;
   const char *kernel; /* NULL: the file's only kernel */
   const char *target; /* "sm_90a"; NULL: the GPU at hand, else sm_90a */
-  int32_t
-      case_index; /* start from the kernel's own case; -1: none, or the first if shapes is empty */
+  /* Start from the kernel's own case, counted from 0 (0 is ignored where there are no cases); -1:
+   * none, or the first if shapes is empty. */
+  int32_t case_index;
   uint32_t n_set; /* meta-parameters and schedule knobs: "BM=128" */
   const char *const *set;
   uint32_t n_consts; /* "T=bf16" */
@@ -154,7 +158,7 @@ struct kiln_request {
 struct kiln_variant;
 
 /* Traces and verifies; errors are the kernel's. The facts specialised on are those the request's
- * shapes, layouts and strides imply. */
+ * shapes, layouts and strides imply. req NULL: as if zeroed, with case_index -1. */
 KILN_API enum kiln_status kiln_specialise(struct kiln_file *file, const struct kiln_request *req,
                                           struct kiln_variant **out);
 KILN_API void kiln_variant_free(struct kiln_variant *v);
@@ -164,9 +168,9 @@ KILN_API const char *kiln_variant_target(const struct kiln_variant *v);
  * version, NVRTC version and options (the latter two only once NVRTC was found). Lowers if need be. */
 KILN_API enum kiln_status kiln_variant_key(struct kiln_variant *v, char out[33]);
 
-/* Text of a stage: "tile", "scheduled", "machine", "cuda", "ptx", "sass", "recipe". after: stop
- * after that pass (NULL: all of the stage). sass needs nvdisasm. The text lives until the next call
- * on this variant. */
+/* Text of a stage: "tile", "scheduled", "machine", "cuda", "ptx", "sass", "recipe"; NULL: "tile", or
+ * the stage of the IR text that was loaded. after: the IR after that pass (NULL: all of the stage).
+ * sass needs nvdisasm. The text lives until the next call on this variant. */
 KILN_API enum kiln_status kiln_show(struct kiln_variant *v, const char *stage, const char *after,
                                     const char **text);
 

@@ -176,6 +176,23 @@ static void test_counts_of_what_stops_work(void **state) {
   diag_free(&s);
 }
 
+static void test_truncate(void **state) {
+  (void)state;
+  struct diag_sink s;
+  assert_true(diag_init(&s, &mem_libc));
+  diag_report(&s, DIAG_ERROR, DIAG_OTHER, DIAG_NOWHERE, "kept");
+  diag_report(&s, DIAG_WARNING, DIAG_OTHER, DIAG_NOWHERE, "forgotten");
+  diag_report(&s, DIAG_ERROR, DIAG_OTHER, DIAG_NOWHERE, "forgotten, too");
+  diag_truncate(&s, 5);
+  assert_int_equal(s.list.n, 3);
+  diag_truncate(&s, 1);
+  assert_int_equal(s.list.n, 1);
+  assert_int_equal(s.n_errors, 1);
+  assert_int_equal(s.n_warnings, 0);
+  assert_string_equal(s.list.at[0].message, "kept");
+  diag_free(&s);
+}
+
 /* A sink that is cleared now and then does not grow. */
 static void test_clear_gives_memory_back(void **state) {
   (void)state;
@@ -277,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_json),
       cmocka_unit_test(test_limit_counts_what_it_drops),
       cmocka_unit_test(test_counts_of_what_stops_work),
+      cmocka_unit_test(test_truncate),
       cmocka_unit_test(test_clear_gives_memory_back),
       cmocka_unit_test(test_note_alone_is_ignored),
       cmocka_unit_test(test_files),
