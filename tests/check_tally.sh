@@ -17,7 +17,7 @@ program plain 'hello' 0                                            # 1 0 0
 program broken 'oh' 1                                              # 0 1 0
 program left 'SKIP: no GPU here' 77                                # 0 0 1
 program silent '' 77                                               # 0 0 1
-program some 'SKIP: one\nSKIP: two' 0                              # 0 0 2
+program some 'SKIP: two\nSKIP: two' 0                              # 0 0 2
 program own '7 passed, 0 failed, 2 skipped' 0                      # 7 0 2
 program own2 '3 passed, 2 failed' 1                                # 3 2 0
 program leak '5 passed, 0 failed, 0 skipped\nERROR: leak' 1        # 5 1 0
@@ -36,7 +36,7 @@ if [ "$counts" != "$expect" ]; then
   cat reasons
   status=1
 fi
-for line in 'skipped: left: no GPU here' 'skipped: silent: no reason given' 'skipped: some: two' \
+for line in 'skipped: left: no GPU here' 'skipped: silent: no reason given' 'skipped: some: two (2 times)' \
   'failed: broken' 'failed: leak' 'failed: killed'; do
   if ! grep -qx "$line" reasons; then
     echo "not said: $line"
