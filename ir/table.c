@@ -7,6 +7,7 @@
 
 #define ANY      IR_ANY
 #define TS       (1 << IR_TILE_STAGE | 1 << IR_SCHEDULED_STAGE)
+#define S        (1 << IR_SCHEDULED_STAGE)
 #define M        (1 << IR_MACHINE_STAGE)
 #define TSM      (TS | M)
 #define PURE     IR_PURE

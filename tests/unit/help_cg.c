@@ -210,16 +210,29 @@ const char *cg_test_messages(struct cg_test *t) {
   return sb_str(&b);
 }
 
-void cg_test_begin(struct cg_test *t, const char *text) {
+void cg_test_begin_module(struct cg_test *t, const char *text) {
   memset(t, 0, sizeof *t);
   help_arena_init(&t->mem);
   assert_true(diag_init(&t->diags, &mem_libc));
   t->seed = 1;
-  uint32_t n, file = diag_add_file(&t->diags, "test.tir", text, strlen(text));
+  if (!text)
+    return;
+  uint32_t file = diag_add_file(&t->diags, "test.tir", text, strlen(text));
   t->tile = ir_parse(&t->mem.arena, &t->diags, file, text, strlen(text));
-  const struct ir_pass *p = ir_tile_pipeline(&n);
-  if (!t->tile || !ir_run_passes(t->tile, p, n, &t->diags, NULL))
+  if (!t->tile)
     fail_msg("%s\n%s", text, cg_test_messages(t));
+}
+
+void cg_test_simplify(struct cg_test *t) {
+  uint32_t n;
+  const struct ir_pass *p = ir_tile_pipeline(&n);
+  if (!ir_run_passes(t->tile, p, n, &t->diags, NULL))
+    fail_msg("%s", cg_test_messages(t));
+}
+
+void cg_test_begin(struct cg_test *t, const char *text) {
+  cg_test_begin_module(t, text);
+  cg_test_simplify(t);
 }
 
 void cg_test_end(struct cg_test *t) {
@@ -333,9 +346,12 @@ static void compare_output(struct cg_test *t, uint32_t k, double tolerance) {
   for (size_t i = 0; i < n; i++) {
     double a = num_load(x->dtype, x->data, (int64_t)i), b = num_load(y->dtype, y->data, (int64_t)i);
     double scale = fabs(b) > 1 ? fabs(b) : 1;
-    if (tolerance == 0 ? memcmp((char *)x->data + i * size, (char *)y->data + i * size, size) != 0
-                       : !(fabs(a - b) <= tolerance * scale) && !(isnan(a) && isnan(b)))
-      fail_msg("%s: element %zu of the allocation is %g, the interpreter says %g", name, i, a, b);
+    bool same = memcmp((char *)x->data + i * size, (char *)y->data + i * size, size) == 0 ||
+                (dtype_is_float(x->dtype) && isnan(a) && isnan(b)) ||
+                fabs(a - b) <= tolerance * scale;
+    if (!same || (tolerance == 0 && a != b && !isnan(a)))
+      fail_msg("program %llu, %s: element %zu of the allocation is %g, the interpreter says %g",
+               (unsigned long long)t->what, name, i, a, b);
   }
 }
 
@@ -351,7 +367,7 @@ void cg_test_compare(struct cg_test *t, double tolerance) {
     struct strbuf text = {.arena = &t->mem.arena};
     if (getenv("KILN_SHOW"))
       ir_print(t->machine, (struct ir_print_options){0}, &text);
-    fail_msg("%s%s", sb_str(&text), r.error);
+    fail_msg("%sprogram %llu, %s", sb_str(&text), (unsigned long long)t->what, r.error);
   }
   for (uint32_t k = 0; k < t->tile->args.n; k++) {
     enum ir_arg_kind kind = t->tile->args.at[k].kind;

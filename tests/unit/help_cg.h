@@ -28,10 +28,14 @@ struct cg_test {
   void *base[16];
   size_t alloc[16];
   uint64_t seed;
+  uint64_t what; /* for messages: which of many programs this is */
 };
 
 /* Parses (failing the test on an error) and runs the tile pipeline. */
 void cg_test_begin(struct cg_test *t, const char *text);
+/* The same in two steps, for a module made otherwise: set t->tile between them. */
+void cg_test_begin_module(struct cg_test *t, const char *text);
+void cg_test_simplify(struct cg_test *t);
 void cg_test_end(struct cg_test *t);
 /* Makes arguments: dims as "M=3,N=4"; layout as "A=col,B=pad3" (row-major otherwise; padN: rows N
  * elements longer; offN: starts N elements into its allocation). Floats are integers in lo..hi. */
