@@ -324,9 +324,9 @@ static void search(void *user) {
   }
   l->state = LIB_MISSING;
   l->major = l->minor = 0;
-  l->why = arena_printf(&s->ctx->arena, "%s not found (%s, %u places tried%s%s); %s", s->info->name,
-                        s->info->sonames[0], s->places, s->remarks.n ? ": " : "",
-                        sb_str(&s->remarks), s->info->advice);
+  l->why = arena_printf(&s->ctx->arena, "%s not found: no %s in the usual places%s%s%s; %s",
+                        s->info->name, s->info->sonames[0], s->remarks.n ? " (" : "",
+                        sb_str(&s->remarks), s->remarks.n ? ")" : "", s->info->advice);
 }
 
 static void load(struct rt_ctx *ctx, enum rt_library lib) {

@@ -39,7 +39,7 @@ struct fake_gpu {
   double clock_us;
   struct fake_launch launches[FAKE_MAX_LAUNCHES];
   uint32_t n_launches;
-  uint64_t flushed_bytes; /* memsets of 1 MiB and more */
+  uint64_t flushed_bytes; /* memsets of 16 MiB and more */
   int attributes[16];     /* last value set per function attribute; -1: never */
 };
 extern struct fake_gpu fake;

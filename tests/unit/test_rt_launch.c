@@ -656,7 +656,7 @@ static void test_timing(void **state) {
   /* A time limit ends early, after three rounds at least. */
   o = (struct rt_timing_options){.rounds = 1000, .time_limit_us = 1};
   assert_int_equal(rt_time(f.dev, candidates, 2, &o, &t), RT_OK);
-  assert_int_equal(t.rounds, 3);
+  assert_true(t.rounds >= 3 && t.rounds < 900);
   rt_timing_free(&t);
   assert_int_equal(rt_time(f.dev, candidates, 0, &o, &t), RT_BAD_INPUT);
   diag_clear(&f.diags);
@@ -698,19 +698,24 @@ static void test_timing_driver_failures(void **state) {
 
 /* ---- helper kernels ---- */
 
-/* With a real NVRTC: every helper compiles for every type it claims, for three architectures. */
+/* With a real NVRTC: the helpers compile. `load` and `store` of every type, the comparison for one of
+ * each width, and all three for other architectures. */
+static bool is_tried(int arch, int helper, int t) {
+  if (arch > 0)
+    return t == DT_BF16;
+  return helper != RT_HELPER_COMPARE || t == DT_BF16 || t == DT_F32 || t == DT_S8;
+}
+
 static void test_helpers_compile(void **state) {
   (void)state;
-  static const int archs[][2] = {{9, 0}, {8, 0}, {8, 9}};
+  static const char *const archs[] = {"sm_90a", "sm_80", "sm_89"};
   static const struct fake_kernel helper_kernels[] = {
       {.name = "to_f64"}, {.name = "compare"}, {.name = "fill"}, {.name = NULL}};
-  for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++) {
+  for (int a = 0; a < 3; a++) {
     struct fixture f;
     start(&f);
     fake.kernels = helper_kernels;
-    f.dev->info.cc_major = archs[a][0];
-    snprintf(f.dev->info.arch, sizeof f.dev->info.arch, "sm_%d%d%s", archs[a][0], archs[a][1],
-             archs[a][0] >= 9 ? "a" : "");
+    snprintf(f.dev->info.arch, sizeof f.dev->info.arch, "%s", archs[a]);
     if (!rt_library_info(f.ctx, RT_LIB_NVRTC).loaded) {
       printf("SKIP: %s\n", rt_library_info(f.ctx, RT_LIB_NVRTC).why);
       stop(&f);
@@ -719,19 +724,17 @@ static void test_helpers_compile(void **state) {
     int built = 0, refused = 0;
     for (int w = 0; w < RT_HELPER_COUNT; w++)
       for (int t = 0; t < DT_COUNT; t++) {
-        if (a > 0 && t != DT_BF16 && t != DT_E4M3)
-          continue; /* one architecture in full */
+        if (!is_tried(a, w, t))
+          continue;
         CUfunction fn;
         enum rt_status status = rt_helper_function(f.dev, (enum rt_helper)w, (enum dtype)t, &fn);
-        if (status == RT_OK)
-          built++;
-        else if (status == RT_BAD_INPUT)
-          refused++;
-        else
+        if (status != RT_OK && status != RT_BAD_INPUT)
           fail_msg("%s", help_last_message(&f.diags));
+        built += status == RT_OK;
+        refused += status != RT_OK;
       }
-    printf("%s: %d helpers built, %d refused\n", f.dev->info.arch, built, refused);
-    assert_true(a > 0 || (built == 24 && refused == 18));
+    printf("%s: %d helpers built, %d refused\n", archs[a], built, refused);
+    assert_true(a > 0 ? built == 3 : built == 12 + 6 + 3 && refused == 2 + 8);
     stop(&f);
   }
 }
