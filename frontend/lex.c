@@ -259,7 +259,7 @@ static _Noreturn void escape_error(struct fe_lexer *x, const struct fe_token *t,
 
 static void read_utf8_escape(struct fe_lexer *x, const struct fe_token *t, struct strbuf *b) {
   if (look(x, 0) != '{')
-    escape_error(x, t, "missing '{' in \\u{xxxx}");
+    escape_error(x, t, "missing '{'");
   x->p++;
   if (!is_class(look(x, 0), IS_HEX))
     escape_error(x, t, "hexadecimal digit expected");
@@ -270,7 +270,7 @@ static void read_utf8_escape(struct fe_lexer *x, const struct fe_token *t, struc
     c = c * 16 + hex_value(look(x, 0));
   }
   if (look(x, 0) != '}')
-    escape_error(x, t, "missing '}' in \\u{xxxx}");
+    escape_error(x, t, "missing '}'");
   x->p++;
   put_utf8(b, c);
 }
@@ -460,8 +460,11 @@ static void read_token(struct fe_lexer *x, struct fe_token *t) {
     read_string(x, t);
   } else {
     int level = c == '[' ? long_level(x) : -1;
-    if (level == -2)
-      token_error(x, t, x->p + 2, "invalid long string delimiter");
+    if (level == -2) {
+      for (x->p++; look(x, 0) == '='; x->p++)
+        ;
+      token_error(x, t, x->p, "invalid long string delimiter");
+    }
     if (level >= 0) {
       read_long_string(x, t, level);
     } else {

@@ -644,6 +644,7 @@ static struct fe_node *parse_expr_stat(struct fe_parser *p) {
     if (e->parens || (e->kind != FE_LOCAL && e->kind != FE_UPVALUE && e->kind != FE_GLOBAL &&
                       e->kind != FE_INDEX && e->kind != FE_FIELD))
       fe_near_error(&p->lex, "syntax error");
+    fe_scope_assign(p, e);
     VEC_PUSH(p->lex.arena, &targets, e);
     if (!accept(p, ','))
       break;
@@ -657,13 +658,11 @@ static struct fe_node *parse_expr_stat(struct fe_parser *p) {
   n->list2 = n->list;
   n->n2 = n->n;
   set_list(p, n, &targets);
-  for (uint32_t i = 0; i < targets.n; i++) {
-    fe_scope_assign(p, targets.at[i]);
-    if (i < values.n && targets.at[i]->kind != FE_INDEX)
+  for (uint32_t i = 0; i < targets.n && i < values.n; i++) {
+    const struct fe_node *t = targets.at[i];
+    if (t->kind != FE_INDEX)
       name_function(values.at[i],
-                    targets.at[i]->kind == FE_LOCAL || targets.at[i]->kind == FE_UPVALUE
-                        ? targets.at[i]->u.var->name
-                        : targets.at[i]->u.name);
+                    t->kind == FE_LOCAL || t->kind == FE_UPVALUE ? t->u.var->name : t->u.name);
   }
   return n;
 }
@@ -691,8 +690,7 @@ static void parse_statement(struct fe_parser *p, node_list *out) {
   case FE_T_BREAK:
     n = new_node(p, FE_BREAK);
     if (!fe_scope_in_loop(p))
-      fe_lex_error(&p->lex, DIAG_SYNTAX, n->line, n->col, "break outside a loop at line %u",
-                   n->line);
+      fe_lex_error(&p->lex, DIAG_SYNTAX, n->line, n->col, "break outside loop at line %u", n->line);
     next(p);
     break;
   case FE_T_GOTO: n = parse_goto(p); break;
