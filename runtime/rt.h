@@ -2,7 +2,7 @@
  *
  * It depends on base/ alone: it launches compiled variants by their recipe (base/recipe.h), knows
  * no Lua and no IR. CUDA's libraries are loaded at run time behind tables of functions (abi_*.h,
- * load.h), so this builds and tests on machines without CUDA; tests put fakes behind the tables.
+ * internal.h), so this builds and tests on machines without CUDA; tests put fakes behind the tables.
  *
  * Rules of this header
  * - A call that can fail returns enum rt_status. Unless said otherwise every value but RT_OK comes
