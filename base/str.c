@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,13 @@ void sb_put_double(struct strbuf *b, double x) {
     snprintf(t, sizeof t, "%.*g", digits, x);
     if (strtod(t, NULL) == x)
       break;
+  }
+  /* A dot, whatever the locale of the process. */
+  const char *point = localeconv()->decimal_point;
+  char *at = str_eq(point, ".") ? NULL : strstr(t, point);
+  if (at) {
+    *at = '.';
+    memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
   }
   sb_puts(b, t);
   if (!strpbrk(t, ".e"))

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 struct diag_loc ir_lex_at(const struct ir_lex *x, const char *p) {
-  return (struct diag_loc){x->file, x->line, (uint32_t)(p - x->start) + 1};
+  /* An empty text has no line yet. */
+  return (struct diag_loc){x->file, x->line ? x->line : 1, (uint32_t)(p - x->start) + 1};
 }
 
 bool ir_lex_fail(struct ir_lex *x, const char *p, const char *fmt, ...) {
