@@ -65,6 +65,19 @@ static void issue(struct lower *l, const struct ring *x, struct ir_val at, struc
   cg_commit(l, x->pipe);
 }
 
+/* The prologue, as one rolled loop: the copies are much code. */
+static void fill_ring(struct lower *l, const struct ring *x) {
+  struct ir_val s, bounds[3] = {cg_s32(l, 0), cg_s32(l, x->slots - 1), cg_s32(l, 1)};
+  if (x->slots == 2) {
+    issue(l, x, x->lo, cg_s32(l, 0));
+    return;
+  }
+  struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &s, NULL);
+  struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, loop)->blocks[0]);
+  issue(l, x, cg_add(l, x->lo, cg_mul(l, x->step, cg_cast(l, s, DT_INDEX))), s);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+}
+
 static void bind_slots(struct lower *l, const struct ring *x, struct ir_val slot) {
   for (uint32_t i = 0; i < x->loads.n; i++) {
     struct cg_lval *v = &l->val[ir_op_at(l->m, x->loads.at[i])->out[0].id];
@@ -185,8 +198,7 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   /* Inside another loop the ring is filled again: not before everyone has done with it. */
   if (ir_block_at(m, ir_op_at(m, o)->block)->parent.id)
     ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
-  for (uint32_t s = 0; s + 1 < x.slots; s++)
-    issue(l, &x, cg_add(l, x.lo, cg_muli(l, x.step, s)), cg_s32(l, s));
+  fill_ring(l, &x);
   struct ir_op dot = only_dot(l, &x, &c);
   if (dot.id) {
     l->b.loc = ir_op_at(m, dot)->loc;

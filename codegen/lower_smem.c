@@ -252,6 +252,16 @@ static void copy_staged(struct lower *l, const struct copy *c, struct ir_val r, 
   cg_sstore(l, c->s, at, cg_bool(l, true), c->width, v);
 }
 
+/* How many of n accesses are unrolled. Nothing here is held in fragments, so long copies are rolled
+ * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads are
+ * on their way at once without taking the registers that a dot needs. */
+static uint32_t part_of(uint32_t n, bool async) {
+  uint32_t part = async ? 16 : 4;
+  while (n % part)
+    part--;
+  return part;
+}
+
 void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_smem *s,
                   struct ir_val slot) {
   bool async = str_eq(cg_attr_word(l->m, x->op, IR_ATTR_path), "cp_async");
@@ -266,9 +276,11 @@ void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_sm
       ir_add_layout(l->m, cg_layout_blocked(l->a, 2, region, 1, c.width, l->warps, -1));
   const struct layout *lay = cg_layout_at(l, layout);
   c.p = cg_open_place(l, x, layout, 2, (int[]){s->outer_dim, s->inner_dim});
-  struct ir_builder saved;
-  uint32_t n = layout_extent(lay, LAYOUT_REG) / c.width;
-  struct ir_val r = cg_muli(l, cg_each(l, n, &saved), c.width);
+  struct ir_builder saved, rolled;
+  uint32_t n = layout_extent(lay, LAYOUT_REG) / c.width, part = part_of(n, async);
+  struct ir_val r = cg_each_rolled(l, n / part, &rolled);
+  r = cg_add(l, cg_muli(l, r, part), cg_each(l, part, &saved));
+  r = cg_muli(l, r, c.width);
   struct ir_val o = cg_coord(l, layout, 0, r), i = cg_coord(l, layout, 1, r);
   struct ir_val inside = cg_is_writer(l, layout);
   if (cg_layout_cover(lay, 0) > region[0])
@@ -283,6 +295,7 @@ void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_sm
     copy_staged(l, &c, r, o, i, at);
   close_if(l, outer);
   cg_end_each(l, saved);
+  cg_end_each(l, rolled);
 }
 
 void cg_lower_smem_load(struct lower *l, struct ir_op o) {

@@ -2,8 +2,9 @@
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
  * config; every dot has `warps`. Rules, where nothing is given:
- *   warps     one per 64x64 of the largest dot's tile (multiply-adds: 32x64), at least 4 where
- *             there are blocks for them; as square as that goes
+ *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
+ *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as
+ *             square as that goes
  *   threads   with dots: their warps. Else two 16-byte accesses a thread for the largest tile,
  *             at most 256 threads unless a thread would hold over 64 elements
  *   blocks    2 an SM for at most 4 warps of dots, else 1
@@ -13,10 +14,10 @@
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
 
-/* Accumulators a thread: with 64x64 per warp, shared-memory reads stay below the matrix rate;
- * multiply-adds need registers for their operands. */
-#define ACC_MMA          128
-#define ACC_FMA          64
+/* Accumulators a thread: with 64x64 per warp, shared-memory reads stay below the matrix rate. That
+ * leaves no registers for edges, scalar copies or operands of multiply-adds. */
+#define ACC_MOST         128
+#define ACC_LESS         64
 #define SMEM_SLACK       2048 /* for reductions and small converts */
 #define ELEMS_PER_THREAD 64
 
@@ -27,6 +28,7 @@ struct survey {
   struct ir_op main_dot;
   int64_t largest_tile, widest; /* elements of the largest tile in registers; bytes of an element */
   int64_t slot_bytes;           /* operands that loops load for dots */
+  bool plain;                   /* no access has edges to check or is scalar; all dots are mma */
 };
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -37,6 +39,7 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
   struct survey *s = user;
   const struct ir_opnode *n = ir_op_at(m, o);
   if (n->opcode == IR_DOT) {
+    s->plain = s->plain && str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16");
     struct ir_type a = ir_type_of(m, n->in[0]), c = ir_type_of(m, n->in[2]);
     int64_t macs = c.dim[0] * c.dim[1] * a.dim[1];
     VEC_PUSH(s->scratch, &s->dots, o);
@@ -47,6 +50,10 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
   }
   if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
     return;
+  const struct ir_attr *masks = ir_get_attr(m, o, IR_ATTR_masks);
+  for (uint32_t d = 0; d < masks->n_ints; d++)
+    s->plain = s->plain && !masks->ints[d];
+  s->plain = s->plain && ir_attr_int(m, o, IR_ATTR_vec, 1) > 1;
   struct ir_type t = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1]);
   int64_t bytes = dtype_bytes((enum dtype)t.dtype, 1);
   if (str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag")) {
@@ -91,8 +98,7 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   struct ir_type c = ir_type_of(m, ir_op_at(m, s->main_dot)->in[2]);
   int64_t area = c.dim[0] * c.dim[1];
   int64_t blocks = round_up(c.dim[0], 16) / 16 * (round_up(c.dim[1], 8) / 8);
-  bool mma = str_eq(cg_attr_word(m, s->main_dot, IR_ATTR_inst), "mma_m16n8k16");
-  int64_t warps = 1, most = mma ? ACC_MMA : ACC_FMA;
+  int64_t warps = 1, most = s->plain ? ACC_MOST : ACC_LESS;
   while (warps < 16 && (area > warps * 32 * most || (warps < 4 && blocks >= 8 * warps)))
     warps *= 2;
   int64_t fixed = wm > 0 ? wm : wn > 0 ? wn : 1;
@@ -132,7 +138,7 @@ static void fill_stages(struct ir_module *m, const struct survey *s) {
 }
 
 bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
-  struct survey s = {.scratch = ctx->scratch, .most_macs = -1};
+  struct survey s = {.scratch = ctx->scratch, .most_macs = -1, .plain = true};
   bool ok = true;
   ir_walk(m, m->body, look, &s);
   uint32_t warps = s.dots.n ? dot_warps(m, &s) : 0;
