@@ -299,6 +299,8 @@ static void check_length(struct fe_state *fe, int table) {
     struct fe_undef *u = (struct fe_undef *)dev;
     if (!u->reported && u->grown)
       fe_soft_error(fe, DIAG_STAGE_CARRY, "%s", u->grown);
+    else if (!u->reported)
+      fe_soft_error(fe, DIAG_STAGE_UNDEFINED, "%s", u->reason);
     u->reported = true;
     fe_push_unknown(fe);
     lua_replace(L, len);

@@ -13,6 +13,10 @@ static const char *called_name(const struct fe_node *n) {
   case FE_UPVALUE: return n->u.var->name->s;
   case FE_GLOBAL:
   case FE_FIELD: return n->u.name->s;
+  case FE_INDEX:
+    if (n->b->kind == FE_STRING)
+      return n->b->u.name->s;
+    return n->b->kind == FE_INTEGER ? "integer index" : "?";
   default: return NULL;
   }
 }
@@ -76,6 +80,30 @@ static void did_read(void *user, lua_State *L, int value, int table, int key) {
   fe_check_defined(user, value);
 }
 
+/* Ends the run without a further word: an error was reported already. */
+static _Noreturn void give_up(struct fe_state *fe) {
+  fe->fatal = FE_FATAL_DIAG;
+  fe_rethrow(fe);
+}
+
+static void did_len(void *user, lua_State *L, int value) {
+  struct fe_state *fe = user;
+  struct fe_undef *u = lua_touserdata(L, value);
+  if (u->dev.kind != FE_DEV_UNDEF)
+    return;
+  if (!u->reported && u->grown)
+    fe_soft_error(fe, DIAG_STAGE_CARRY, "%s", u->grown);
+  else if (!u->reported)
+    fe_soft_error(fe, DIAG_STAGE_UNDEFINED, "%s", u->reason);
+  u->reported = true;
+  give_up(fe);
+}
+
+static void will_refuse(void *user, lua_State *L, int idx) {
+  if (fe_is_unknown(fe_to_dev(L, idx)))
+    give_up(user);
+}
+
 static const char *dev_type(void *user, lua_State *L, int idx) {
   const struct fe_state *fe = user;
   const struct fe_dev *dev = lua_touserdata(L, idx);
@@ -107,9 +135,9 @@ static void print_line(void *user, lua_State *L, const char *text, size_t n) {
   fe_print(user, "\n", 1);
 }
 
-static bool less(void *user, lua_State *L, int a, int b) {
+static bool less(void *user, lua_State *L, int a, int b, const char *function) {
   (void)L;
-  return fe_less(user, a, b, "table.sort");
+  return fe_less(user, a, b, function);
 }
 
 static bool protect(void *user, lua_State *L, int nargs, int handler) {
@@ -147,6 +175,8 @@ void fe_lib_host_init(struct fe_state *fe) {
                                  .will_set_meta = will_set_meta,
                                  .born = born,
                                  .did_read = did_read,
+                                 .did_len = did_len,
+                                 .will_refuse = will_refuse,
                                  .dev_type = dev_type,
                                  .dev_name = dev_name,
                                  .dev_assert = dev_assert,

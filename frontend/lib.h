@@ -52,6 +52,12 @@ struct fe_lib_host {
   /* A light userdata at `value` was just read from table[key]: raises if it stands for a value that
    * is not defined here. */
   void (*did_read)(void *user, lua_State *L, int value, int table, int key);
+  /* The last element of a list whose length is asked for is the light userdata at `value`: raises if
+   * it stands for a value that is not defined here, for then the length is not either. */
+  void (*did_len)(void *user, lua_State *L, int value);
+  /* Before a message about the device value at idx: ends the run quietly if it is the result of an
+   * error that was reported already. */
+  void (*will_refuse)(void *user, lua_State *L, int idx);
 
   /* "tile", "scalar", "view", ...: what type() says of a device value. A constant text. */
   const char *(*dev_type)(void *user, lua_State *L, int idx);
@@ -64,8 +70,9 @@ struct fe_lib_host {
 
   /* One line of print(), without its newline. */
   void (*print)(void *user, lua_State *L, const char *text, size_t n);
-  /* a < b for values that are not both numbers and not both strings, with __lt. */
-  bool (*less)(void *user, lua_State *L, int a, int b);
+  /* a < b for values that are not both numbers and not both strings, with __lt, for a library
+   * function ("table.sort"). */
+  bool (*less)(void *user, lua_State *L, int a, int b, const char *function);
   /* Like lua_pcall with LUA_MULTRET: the function and nargs arguments are on top, handler is a
    * stack index or 0. true: results are there. false: the error value is there. Raises what pcall
    * must not catch. */
@@ -123,6 +130,8 @@ lua_Integer fe_lib_arg_opt_int(lua_State *L, int arg, lua_Integer def);
 lua_Number fe_lib_arg_num(lua_State *L, int arg);
 const char *fe_lib_arg_str(lua_State *L, int arg, size_t *n);
 const char *fe_lib_arg_opt_str(lua_State *L, int arg, const char *def, size_t *n);
+/* Pushes dtype and shape of the device value at idx, for a message about it. */
+const char *fe_lib_dev_name(lua_State *L, const struct fe_lib_host *host, int idx);
 /* The name of a value's type as messages show it: __name, or dtype and shape of a device value.
  * Pushes one value, which keeps the text alive. */
 const char *fe_lib_type_name(lua_State *L, const struct fe_lib_host *host, int idx);

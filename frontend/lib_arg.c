@@ -68,10 +68,15 @@ int fe_lib_arg_error(lua_State *L, int arg, const char *message) {
   return luaL_error(L, "bad argument #%d to '%s' (%s)", arg, site.name, message);
 }
 
+const char *fe_lib_dev_name(lua_State *L, const struct fe_lib_host *host, int idx) {
+  host->will_refuse(host->user, L, idx);
+  return host->dev_name(host->user, L, idx);
+}
+
 const char *fe_lib_type_name(lua_State *L, const struct fe_lib_host *host, int idx) {
   idx = lua_absindex(L, idx);
   if (fe_lib_is_dev(L, idx))
-    return host->dev_name(host->user, L, idx);
+    return fe_lib_dev_name(L, host, idx);
   int type = luaL_getmetafield(L, idx, "__name");
   if (type == LUA_TSTRING)
     return lua_tostring(L, -1);
@@ -167,8 +172,8 @@ void fe_lib_no_dev(lua_State *L, const char *function, const char *advice) {
   for (int arg = lua_gettop(L); arg > 0; arg--) {
     if (fe_lib_is_dev(L, arg)) {
       const struct fe_lib_host *host = fe_lib_of(L);
-      fe_lib_refuse(L, DIAG_STAGE_OPERAND, "%s of %s: %s", function,
-                    host->dev_name(host->user, L, arg), advice);
+      fe_lib_refuse(L, DIAG_STAGE_OPERAND, "%s of %s: %s", function, fe_lib_dev_name(L, host, arg),
+                    advice);
     }
   }
 }
@@ -224,7 +229,7 @@ void fe_lib_add_stock(lua_State *L, const struct fe_lib_host *host, lua_CFunctio
 
 void fe_lib_check_key(lua_State *L, const struct fe_lib_host *host, int key) {
   if (fe_lib_is_dev(L, key)) {
-    const char *name = host->dev_name(host->user, L, key);
+    const char *name = fe_lib_dev_name(L, host, key);
     lua_pushfstring(L, "a Lua table cannot be indexed by %s; use a plain loop or where", name);
     host->refuse(host->user, L, DIAG_STAGE_OPERAND, lua_tostring(L, -1));
   }
@@ -283,10 +288,11 @@ lua_Integer fe_lib_len(lua_State *L, const struct fe_lib_host *host, int idx) {
   idx = lua_absindex(L, idx);
   if (lua_istable(L, idx) && luaL_getmetafield(L, idx, "__len") == LUA_TNIL) {
     lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
-    lua_pushinteger(L, n);
-    if (n > 0 && lua_rawgeti(L, idx, n) == LUA_TLIGHTUSERDATA)
-      host->did_read(host->user, L, lua_gettop(L), idx, lua_gettop(L) - 1);
-    lua_settop(L, lua_gettop(L) - (n > 0 ? 2 : 1));
+    if (n > 0) {
+      if (lua_rawgeti(L, idx, n) == LUA_TLIGHTUSERDATA)
+        host->did_len(host->user, L, lua_gettop(L));
+      lua_pop(L, 1);
+    }
     return n;
   }
   if (lua_istable(L, idx))

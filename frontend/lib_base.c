@@ -131,13 +131,10 @@ static int base_rawlen(lua_State *L) {
   int type = lua_type(L, 1);
   if (type != LUA_TTABLE && type != LUA_TSTRING)
     fe_lib_type_error(L, 1, "table or string");
+  const struct fe_lib_host *host = fe_lib_of(L);
   lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
-  if (type == LUA_TTABLE && n > 0 && lua_rawgeti(L, 1, n) == LUA_TLIGHTUSERDATA) {
-    const struct fe_lib_host *host = fe_lib_of(L);
-    int value = lua_gettop(L);
-    lua_pushinteger(L, n);
-    host->did_read(host->user, L, value, 1, value + 1);
-  }
+  if (type == LUA_TTABLE && n > 0 && lua_rawgeti(L, 1, n) == LUA_TLIGHTUSERDATA)
+    host->did_len(host->user, L, lua_gettop(L));
   lua_pushinteger(L, n);
   return 1;
 }

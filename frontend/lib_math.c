@@ -6,7 +6,8 @@
 #include <limits.h>
 #include <math.h>
 
-#define PI 3.141592653589793238462643383279502884
+#define NO_DEVICE_FUNCTION "there is no device function for it"
+#define PI                 3.141592653589793238462643383279502884
 
 /* Pushes a float as an integer if it is one that fits. */
 static void push_rounded(lua_State *L, double x) {
@@ -18,7 +19,8 @@ static void push_rounded(lua_State *L, double x) {
 }
 
 static int math_floor(lua_State *L) {
-  fe_lib_no_dev(L, "math.floor", "use floor");
+  fe_lib_no_dev(L, "math.floor",
+                "integers are whole already, and there is no device function for floats");
   if (lua_isinteger(L, 1))
     lua_settop(L, 1);
   else
@@ -27,7 +29,9 @@ static int math_floor(lua_State *L) {
 }
 
 static int math_ceil(lua_State *L) {
-  fe_lib_no_dev(L, "math.ceil", "use ceil");
+  fe_lib_no_dev(
+      L, "math.ceil",
+      "integers are whole already (see cdiv), and there is no device function for floats");
   if (lua_isinteger(L, 1))
     lua_settop(L, 1);
   else
@@ -61,7 +65,7 @@ static int math_fmod(lua_State *L) {
 }
 
 static int math_modf(lua_State *L) {
-  fe_lib_no_dev(L, "math.modf", "use floor");
+  fe_lib_no_dev(L, "math.modf", NO_DEVICE_FUNCTION);
   if (lua_isinteger(L, 1)) {
     lua_settop(L, 1);
     lua_pushnumber(L, 0);
@@ -87,7 +91,7 @@ static int math_log(lua_State *L) {
 }
 
 static int math_atan(lua_State *L) {
-  fe_lib_no_dev(L, "math.atan", "there is no device function for it");
+  fe_lib_no_dev(L, "math.atan", NO_DEVICE_FUNCTION);
   double y = fe_lib_arg_num(L, 1);
   lua_pushnumber(L, atan2(y, lua_isnoneornil(L, 2) ? 1 : fe_lib_arg_num(L, 2)));
   return 1;
@@ -100,8 +104,6 @@ static int math_atan(lua_State *L) {
     lua_pushnumber(L, expression);                                                                 \
     return 1;                                                                                      \
   }
-
-#define NO_DEVICE_FUNCTION "there is no device function for it"
 
 ONE_ARGUMENT(sqrt, sqrt(x), "use sqrt")
 ONE_ARGUMENT(exp, exp(x), "use exp")
@@ -141,12 +143,12 @@ static int math_frexp(lua_State *L) {
 }
 
 /* a < b as the operator has it: not only for numbers, as in stock Lua. */
-static bool less(lua_State *L, int a, int b) {
+static bool less(lua_State *L, int a, int b, const char *function) {
   const struct fe_lib_host *host = fe_lib_of(L);
   int type = lua_type(L, a);
   if (type == lua_type(L, b) && (type == LUA_TNUMBER || type == LUA_TSTRING))
     return lua_compare(L, a, b, LUA_OPLT);
-  return host->less(host->user, L, a, b);
+  return host->less(host->user, L, a, b, function);
 }
 
 /* The largest (sign 1) or smallest (-1) argument, the first of equal ones. */
@@ -156,7 +158,7 @@ static int extreme(lua_State *L, int sign) {
   if (n < 1)
     fe_lib_arg_error(L, 1, "value expected");
   for (int i = 2; i <= n; i++)
-    if (sign > 0 ? less(L, best, i) : less(L, i, best))
+    if (sign > 0 ? less(L, best, i, "math.max") : less(L, i, best, "math.min"))
       best = i;
   lua_pushvalue(L, best);
   return 1;

@@ -529,8 +529,7 @@ static bool add_replacement(struct match *m, luaL_Buffer *out, const char *s, co
     }
   }
   luaL_error(L, "invalid replacement value (a %s)",
-             fe_lib_is_dev(L, -1) ? host->dev_name(host->user, L, lua_gettop(L))
-                                  : luaL_typename(L, -1));
+             fe_lib_is_dev(L, -1) ? fe_lib_dev_name(L, host, lua_gettop(L)) : luaL_typename(L, -1));
   return false;
 }
 

@@ -44,7 +44,7 @@ static bool before(const struct sorter *s, int a, int b) {
     lua_call(L, 2, 1);
     if (fe_lib_is_dev(L, -1)) {
       fe_lib_refuse(L, DIAG_STAGE_OPERAND, "table.sort: the comparison gave %s",
-                    s->host->dev_name(s->host->user, L, lua_gettop(L)));
+                    fe_lib_dev_name(L, s->host, lua_gettop(L)));
     }
     bool result = lua_toboolean(L, -1);
     lua_pop(L, 1);
@@ -53,7 +53,13 @@ static bool before(const struct sorter *s, int a, int b) {
   int type = lua_type(L, a);
   if (type == lua_type(L, b) && (type == LUA_TNUMBER || type == LUA_TSTRING))
     return lua_compare(L, a, b, LUA_OPLT);
-  return s->host->less(s->host->user, L, a, b);
+  for (int i = a;; i = b) { /* elements that are errors already */
+    if (fe_lib_is_dev(L, i))
+      s->host->will_refuse(s->host->user, L, i);
+    if (i == b)
+      break;
+  }
+  return s->host->less(s->host->user, L, a, b, "table.sort");
 }
 
 /* Swaps elements i and j, whose values are on top in this order, if the second is to come before

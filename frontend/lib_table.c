@@ -88,7 +88,7 @@ static void add_field(lua_State *L, luaL_Buffer *out, lua_Integer i) {
   if (fe_lib_is_dev(L, -1) || !lua_isstring(L, -1)) {
     const struct fe_lib_host *host = fe_lib_of(L);
     const char *type =
-        fe_lib_is_dev(L, -1) ? host->dev_name(host->user, L, lua_gettop(L)) : luaL_typename(L, -1);
+        fe_lib_is_dev(L, -1) ? fe_lib_dev_name(L, host, lua_gettop(L)) : luaL_typename(L, -1);
     luaL_error(L, "invalid value (%s) at index %I in table for 'concat'", type, (LUAI_UACINT)i);
   }
   luaL_addvalue(out);

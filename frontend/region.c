@@ -61,6 +61,7 @@ void fe_push_undef(struct fe_state *fe, const char *reason, const char *grown) {
 }
 
 void fe_push_unknown(struct fe_state *fe) {
+  KILN_ASSERT(fe->n_errors > 0); /* it silences what uses it: something must have been said */
   lua_pushlightuserdata(fe->L, &fe->unknown);
 }
 

@@ -84,7 +84,8 @@ static const char *mismatch(struct loop *l, const char *name, const struct fe_ca
       name, fe_describe(fe, init), l->place, fe_describe(fe, next), set);
 }
 
-static void classify_field(struct loop *l, struct fe_carry *c, const char *name) {
+/* was_nil: the field was not there before the loop. */
+static void classify_field(struct loop *l, struct fe_carry *c, const char *name, bool was_nil) {
   struct fe_state *fe = l->fe;
   const char *set = fe_place(fe, c->place.at.loc);
   c->state = FE_CARRY_UNDEF;
@@ -93,9 +94,11 @@ static void classify_field(struct loop *l, struct fe_carry *c, const char *name)
       "%s set at %s in the device loop at %s is read in the next iteration or after the "
       "loop: only locals are carried",
       name, set, l->place);
-  c->grown =
-      arena_printf(&fe->trace, "the loop at %s never settles: a table grows in it (%s at %s)",
-                   l->place, name, set);
+  c->grown = NULL;
+  if (was_nil)
+    c->grown =
+        arena_printf(&fe->trace, "the loop at %s never settles: a table grows in it (%s at %s)",
+                     l->place, name, set);
 }
 
 /* Decides how a slot is carried that is `init` before the loop and `next` at the end of the body. */
@@ -103,7 +106,7 @@ static void classify(struct loop *l, struct fe_carry *c, int init, int next) {
   struct fe_state *fe = l->fe;
   const char *name = fe_change_name(fe, &l->at, &c->place, true);
   if (c->place.at.kind == FE_AT_FIELD) {
-    classify_field(l, c, name);
+    classify_field(l, c, name, lua_isnil(fe->L, init));
     return;
   }
   if (lua_isnil(fe->L, init)) {
@@ -441,7 +444,7 @@ static void build(struct loop *l, struct fe_region_state *r, const struct fe_cha
     if (c->state == FE_CARRY_TYPED)
       lua_pushvalue(L, result++);
     else if (c->state == FE_CARRY_UNDEF)
-      fe_push_undef(fe, c->after, c->grown);
+      fe_push_undef(fe, c->after, NULL);
     else
       fe_push_unknown(fe);
     fe_store_change(fe, l->A, &l->at, &c->place);

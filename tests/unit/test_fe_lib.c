@@ -19,7 +19,8 @@ struct fake {
 };
 static const struct fake fake_tile = {"tile", "f32(4)"}, fake_index = {"scalar", "index"},
                          fake_mask = {"scalar", "bool"},
-                         fake_undefined = {"undefined", "undefined"};
+                         fake_undefined = {"undefined", "undefined"},
+                         fake_unknown = {"unknown", "unknown"};
 
 struct module {
   const char *path, *text;
@@ -64,7 +65,10 @@ static void host_raise(void *user, lua_State *L, int level) {
 /* Diagnostics pass through pcall: they are marked, and host_protect looks for the mark. */
 static void host_refuse(void *user, lua_State *L, enum diag_id id, const char *message) {
   (void)user;
-  lua_pushfstring(L, "\1%s %s", diag_code(id), message);
+  if (id == DIAG_COUNT)
+    lua_pushliteral(L, "\1quiet");
+  else
+    lua_pushfstring(L, "\1%s %s", diag_code(id), message);
   lua_error(L);
 }
 
@@ -127,6 +131,16 @@ static void host_did_read(void *user, lua_State *L, int value, int table, int ke
     host_refuse(user, L, DIAG_STAGE_UNDEFINED, "read of an undefined field");
 }
 
+static void host_did_len(void *user, lua_State *L, int value) {
+  if (lua_touserdata(L, value) == (const void *)&fake_undefined)
+    host_refuse(user, L, DIAG_STAGE_UNDEFINED, "read of an undefined field");
+}
+
+static void host_will_refuse(void *user, lua_State *L, int idx) {
+  if (lua_touserdata(L, idx) == (const void *)&fake_unknown)
+    host_refuse(user, L, DIAG_COUNT, "");
+}
+
 static const char *host_dev_type(void *user, lua_State *L, int idx) {
   (void)user;
   return ((const struct fake *)lua_touserdata(L, idx))->type;
@@ -156,7 +170,8 @@ static void host_print(void *user, lua_State *L, const char *text, size_t n) {
   sb_putc(&b->out, '\n');
 }
 
-static bool host_less(void *user, lua_State *L, int a, int b) {
+static bool host_less(void *user, lua_State *L, int a, int b, const char *function) {
+  assert_true(strchr(function, '.') != NULL);
   (void)user;
   return lua_compare(L, a, b, LUA_OPLT);
 }
@@ -240,6 +255,8 @@ static void box_init(struct box *b) {
       .will_set_meta = host_will_set_meta,
       .born = host_born,
       .did_read = host_did_read,
+      .did_len = host_did_len,
+      .will_refuse = host_will_refuse,
       .dev_type = host_dev_type,
       .dev_name = host_dev_name,
       .dev_assert = host_dev_assert,
@@ -270,7 +287,7 @@ static void set_fake(lua_State *L, const char *name, const struct fake *fake) {
   lua_setglobal(L, name);
 }
 
-/* With the sandbox library and the globals tile, index, mask, undefined. */
+/* With the sandbox library and the globals tile, index, mask, undefined, unknown. */
 static void box_open(struct box *b) {
   box_init(b);
   lua_pushcfunction(b->L, open_library);
@@ -280,6 +297,7 @@ static void box_open(struct box *b) {
   set_fake(b->L, "index", &fake_index);
   set_fake(b->L, "mask", &fake_mask);
   set_fake(b->L, "undefined", &fake_undefined);
+  set_fake(b->L, "unknown", &fake_unknown);
 }
 
 /* Runs a chunk; its error message goes to the output too. Returns the status. */
@@ -519,7 +537,8 @@ static void test_device_values(void **state) {
        "[assert op, 1 arguments]\n[assert op, 2 arguments]\n"},
       {"math.max(index, 1)", "error: K0305 math.max of index: use max\n"},
       {"math.max(1, index)", "error: K0305 math.max of index: use max\n"},
-      {"math.floor(tile)", "error: K0305 math.floor of f32(4): use floor\n"},
+      {"math.floor(tile)",
+       "error: K0305 math.floor of f32(4): integers are whole already, and there is no device function for floats\n"},
       {"math.sqrt(tile)", "error: K0305 math.sqrt of f32(4): use sqrt\n"},
       {"math.fmod(index, 2)", "error: K0305 math.fmod of index: use %\n"},
       {"math.tointeger(index)",
@@ -573,6 +592,12 @@ static void test_device_values(void **state) {
       {"print(select('#', tile, index), select(2, 1, 'x'))", "2\tx\n"},
       {"print(select('#', select(2, tile, index)))", "1\n"},
       {"print(pcall(error, tile) == false)", "true\n"},
+      {"math.max(unknown, 1)", "error: quiet\n"},
+      {"print(pcall(string.rep, 'x', unknown))", "error: quiet\n"},
+      {"rawset({}, unknown, 1)", "error: quiet\n"},
+      {"table.concat {unknown}", "error: quiet\n"},
+      {"table.sort {1, unknown, 2}", "error: quiet\n"},
+      {"('x'):gsub('x', {x = unknown})", "error: quiet\n"},
   };
   struct box b;
   box_open(&b);
