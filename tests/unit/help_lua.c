@@ -29,6 +29,12 @@ static int stock_print(lua_State *L) {
   return 0;
 }
 
+/* Programs compare messages only with the release whose messages ours are: see mod/show.lua. */
+static void set_exact(lua_State *L) {
+  lua_pushboolean(L, str_eq(LUA_RELEASE, "Lua 5.4.4"));
+  lua_setglobal(L, "exact");
+}
+
 static lua_State *stock_state(struct strbuf *out, const char *folder) {
   lua_State *L = luaL_newstate();
   assert_non_null(L);
@@ -39,6 +45,7 @@ static lua_State *stock_state(struct strbuf *out, const char *folder) {
   lua_pushlightuserdata(L, out);
   lua_pushcclosure(L, stock_print, 1);
   lua_setglobal(L, "print");
+  set_exact(L);
   if (folder) {
     lua_getglobal(L, "package");
     lua_pushfstring(L, "%s/?.lua", folder);
@@ -108,6 +115,7 @@ static bool read_module(void *user, const char *path, struct strbuf *text, const
 
 static void run_text(struct fe_state *fe, void *user) {
   struct run *r = user;
+  set_exact(fe_lua(fe));
   fe_load_text(fe, r->name, r->text, r->n);
   if (!r->only_load)
     fe_call(fe, 0, 0);
