@@ -203,7 +203,7 @@ static void device_binary(struct fe_state *fe, struct fe_act *A, const struct fe
   for (int i = at; i <= at + 1; i++) {
     if (fe_is_dev(L, i)) {
       fe_check_defined(fe, i);
-    } else if (has_event(L, i, events[n->op])) {
+    } else if (lua_type(L, i) != LUA_TSTRING && has_event(L, i, events[n->op])) {
       luaL_getmetafield(L, i, events[n->op]);
       lua_insert(L, at);
       lua_call(L, 2, 1);

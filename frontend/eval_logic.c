@@ -176,8 +176,7 @@ bool fe_truth(struct fe_state *fe, int idx, const char *what) {
   const struct fe_dev *dev = lua_touserdata(fe->L, idx);
   if (fe_is_unknown(dev) || !(dev->flags & FE_DEV_MASK))
     return true;
-  fe_error(fe, DIAG_STAGE_OPERAND, "%s: the comparison gave %s; it must be plain here", what,
-           fe_describe(fe, idx));
+  fe_error(fe, DIAG_STAGE_OPERAND, "%s: the comparison gave %s", what, fe_describe(fe, idx));
 }
 
 /* ---- and, or ---- */

@@ -10,8 +10,9 @@
 /* ---- variables ---- */
 
 static void tell_name(struct fe_state *fe, const struct fe_var *v) {
-  if (fe_is_dev(fe->L, -1) && fe->tracer)
-    fe->tracer->named(fe->tracer->user, lua_touserdata(fe->L, -1), v->name->s);
+  struct fe_dev *dev = fe_to_dev(fe->L, -1);
+  if (dev && dev->kind != FE_DEV_UNDEF && !fe_is_unknown(dev))
+    fe->tracer->named(fe->tracer->user, dev, v->name->s);
 }
 
 void fe_declare(struct fe_state *fe, struct fe_act *A, const struct fe_var *v) {

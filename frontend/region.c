@@ -297,9 +297,11 @@ struct fe_region_state *fe_region_open(struct fe_state *fe, struct fe_act *A,
     fe->free_regions = r->up;
   else
     r = ARENA_NEW(&fe->trace, struct fe_region_state);
+  void *kept[2] = {r->pub.user[0], r->pub.user[1]};
   *r = (struct fe_region_state){.pub = {.kind = kind,
                                         .serial = ++fe->serial,
                                         .loc = A && n ? fe_node_loc(A, n) : DIAG_NOWHERE,
+                                        .user = {kept[0], kept[1]},
                                         .state = r},
                                 .up = fe->top,
                                 .act = A,
@@ -407,21 +409,6 @@ void fe_region_join(struct fe_state *fe) {
   fe_region_pop(fe, true);
 }
 
-/* Forgets tables that the journal's index holds on to. */
-static void renew_tables(struct fe_state *fe) {
-  lua_State *L = fe->L;
-  if (fe->has_index) {
-    fe->has_index = false;
-    lua_newtable(L);
-    lua_rawseti(L, LUA_REGISTRYINDEX, fe->index_ref);
-  }
-  if (fe->n_settled) {
-    fe->n_settled = 0;
-    lua_newtable(L);
-    lua_rawseti(L, LUA_REGISTRYINDEX, fe->settled_ref);
-  }
-}
-
 void fe_region_unwind(struct fe_state *fe, struct fe_region_state *to) {
   lua_State *L = fe->L;
   if (fe->top == to)
@@ -437,8 +424,6 @@ void fe_region_unwind(struct fe_state *fe, struct fe_region_state *to) {
     fe_region_free(fe, r);
   }
   lua_pop(L, 1);
-  if (!fe->top)
-    renew_tables(fe);
 }
 
 /* ---- questions ---- */
@@ -644,6 +629,21 @@ void fe_flush_out(struct fe_state *fe) {
 
 /* ---- traces ---- */
 
+/* Forgets tables that the journal's index of former traces holds on to. */
+static void renew_tables(struct fe_state *fe) {
+  lua_State *L = fe->L;
+  if (fe->has_index) {
+    fe->has_index = false;
+    lua_newtable(L);
+    lua_rawseti(L, LUA_REGISTRYINDEX, fe->index_ref);
+  }
+  if (fe->n_settled) {
+    fe->n_settled = 0;
+    lua_newtable(L);
+    lua_rawseti(L, LUA_REGISTRYINDEX, fe->settled_ref);
+  }
+}
+
 void fe_trace_begin(struct fe_state *fe) {
   KILN_ASSERT(!fe->top);
   arena_reset(&fe->trace, fe->trace_mark);
@@ -651,6 +651,7 @@ void fe_trace_begin(struct fe_state *fe) {
   fe->free_regions = NULL;
   fe->has_births = false;
   fe->n_undef = 0;
+  renew_tables(fe);
   lua_gc(fe->L, LUA_GCSTOP);
   fe->gc_stopped = true;
   fe_region_open(fe, fe->act, FE_REGION_ROOT, NULL);
@@ -661,6 +662,5 @@ void fe_trace_end(struct fe_state *fe, bool keep) {
   KILN_ASSERT(r && r->pub.kind == FE_REGION_ROOT);
   fe_region_close(fe, keep, NULL);
   fe_region_free(fe, r);
-  renew_tables(fe);
   fe_restart_gc(fe);
 }
