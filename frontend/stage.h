@@ -74,7 +74,8 @@ struct fe_region {
   uint32_t serial;               /* grows with every region opened */
   struct diag_loc loc;           /* of the `for`, `if`, `while`, `and`, `or` */
   uint32_t pass;                 /* LOOP: from 1; only its end tells whether it is kept */
-  void *user[2];                 /* the tracer's */
+  void *user[2];                 /* the tracer's; NULL, or what it left in a region since closed,
+                                    for it to use again: plain loops open millions */
   struct fe_region_state *state; /* the evaluator's */
 };
 

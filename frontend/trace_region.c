@@ -40,9 +40,9 @@ static const char *construct(const struct fe_region *r) {
 
 static void open_region(void *user, struct fe_region *r) {
   struct fe_file *f = user;
-  struct mark *m = ARENA_NEW(fe_trace_arena(f->fe), struct mark);
+  struct mark *m = r->user[0] ? r->user[0] : ARENA_NEW(fe_trace_arena(f->fe), struct mark);
   r->user[0] = m;
-  m->builder = f->b;
+  *m = (struct mark){.builder = f->b};
   if (!f->m)
     return;
   if (f->mode == DSL_GRID && has_block(r))
