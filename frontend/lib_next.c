@@ -112,15 +112,33 @@ static void push_key(lua_State *L, const struct key *k) {
   }
 }
 
-/* Pushes a list of the keys of the table at idx, sorted. */
-static void push_sorted_keys(lua_State *L, int table) {
+/* Counts the keys of a table; *is_list: they are 1 ... n. */
+static size_t count_keys(lua_State *L, int table, bool *is_list) {
   size_t n = 0;
-  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+  *is_list = true;
+  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
     n++;
+    *is_list = *is_list && lua_isinteger(L, -2) && lua_tointeger(L, -2) == (lua_Integer)n;
+  }
+  return n;
+}
+
+/* Pushes the sorted keys of the table at idx: a list, or the number n for 1 ... n. The collector may
+ * be stopped: what is needed on the way is freed at once. */
+static void push_sorted_keys(lua_State *L, int table) {
+  bool sorted;
+  size_t n = count_keys(L, table, &sorted);
   fe_lib_charge(L, 1 + n);
-  struct key *keys = lua_newuserdatauv(L, (2 * n + 1) * sizeof *keys, 0);
+  if (sorted) {
+    lua_pushinteger(L, (lua_Integer)n);
+    return;
+  }
+  lua_createtable(L, (int)n, 0);
+  int list = lua_gettop(L);
+  luaL_Buffer memory;
+  struct key *keys = (struct key *)(void *)luaL_buffinitsize(L, &memory, 2 * n * sizeof *keys);
   size_t at = 0;
-  bool sorted = true;
+  sorted = true;
   for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1), at++) {
     keys[at] = table_key(L, -2);
     sorted = sorted && (at == 0 || compare(&keys[at - 1], &keys[at]) < 0);
@@ -136,12 +154,22 @@ static void push_sorted_keys(lua_State *L, int table) {
     from = to;
     to = swap;
   }
-  lua_createtable(L, (int)n, 0);
   for (size_t i = 0; i < n; i++) {
     push_key(L, &from[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
+    lua_rawseti(L, list, (lua_Integer)i + 1);
   }
-  lua_remove(L, -2);
+  luaL_pushresultsize(&memory, 0);
+  lua_pop(L, 1);
+}
+
+/* Pushes key i of sorted keys, from 1; nil after the last one. */
+static void push_key_at(lua_State *L, int keys, lua_Integer i) {
+  if (lua_istable(L, keys))
+    lua_rawgeti(L, keys, i);
+  else if (i <= lua_tointeger(L, keys))
+    lua_pushinteger(L, i);
+  else
+    lua_pushnil(L);
 }
 
 /* Pushes the first key after *hint that the table has, and its value, and moves the hint there;
@@ -151,7 +179,8 @@ static int push_next(lua_State *L, int table, int keys, lua_Integer *hint) {
   for (;;) {
     ++*hint;
     fe_lib_charge(L, 1);
-    if (lua_rawgeti(L, keys, *hint) == LUA_TNIL)
+    push_key_at(L, keys, *hint);
+    if (lua_isnil(L, -1))
       return 1;
     lua_pushvalue(L, -1);
     int type = lua_rawget(L, table);
@@ -163,12 +192,13 @@ static int push_next(lua_State *L, int table, int keys, lua_Integer *hint) {
   }
 }
 
-/* The position in the list of the key at idx, or of the last one before it; `hint` is tried first. */
+/* The position in the sorted keys of the key at idx, or of the last one before it; `hint` is tried
+ * first. */
 static lua_Integer find_key(lua_State *L, int keys, int idx, lua_Integer hint) {
   if (lua_isnil(L, idx))
     return 0;
   if (hint > 0) {
-    lua_rawgeti(L, keys, hint);
+    push_key_at(L, keys, hint);
     bool same = lua_rawequal(L, -1, idx);
     lua_pop(L, 1);
     if (same)
@@ -177,10 +207,11 @@ static lua_Integer find_key(lua_State *L, int keys, int idx, lua_Integer hint) {
   struct key want = key_at(L, idx);
   if (want.kind == KEY_NONE)
     luaL_error(L, "invalid key to 'next'");
-  lua_Integer lo = 0, hi = (lua_Integer)lua_rawlen(L, keys);
+  lua_Integer lo = 0;
+  lua_Integer hi = lua_istable(L, keys) ? (lua_Integer)lua_rawlen(L, keys) : lua_tointeger(L, keys);
   while (lo < hi) { /* keys[lo] <= want < keys[hi + 1] */
     lua_Integer mid = lo + (hi - lo + 1) / 2;
-    lua_rawgeti(L, keys, mid);
+    push_key_at(L, keys, mid);
     struct key k = key_at(L, -1);
     bool after = compare(&k, &want) > 0;
     lua_pop(L, 1);

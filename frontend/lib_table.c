@@ -4,6 +4,8 @@
 
 #include <limits.h>
 
+#define STACK_ROOM 20 /* slots beside the results of unpack */
+
 static lua_Integer length(lua_State *L, int arg, int needs) {
   fe_lib_arg_table(L, arg, needs | FE_LIB_HAS_LEN);
   return fe_lib_len(L, fe_lib_of(L), arg);
@@ -134,7 +136,7 @@ static int tab_unpack(lua_State *L) {
   if (i > last)
     return 0;
   lua_Unsigned n = (lua_Unsigned)last - (lua_Unsigned)i;
-  if (n >= INT_MAX || !lua_checkstack(L, (int)++n))
+  if (n >= INT_MAX - STACK_ROOM || !lua_checkstack(L, (int)++n + STACK_ROOM))
     return luaL_error(L, "too many results to unpack");
   fe_lib_charge(L, n);
   lua_settop(L, 1);
