@@ -42,6 +42,8 @@ struct kiln_file {
   struct fe_file *fe;             /* a kernel file, or */
   struct ir_module *tir;          /* an IR text */
   struct api_oracle_call *oracle; /* judge.c: while an oracle runs */
+  char printed[1000];             /* a line that the kernel file prints, so far */
+  size_t n_printed;
 };
 
 struct kiln_variant {

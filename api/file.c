@@ -65,11 +65,17 @@ static bool read_module(void *user, const char *path, struct strbuf *text, const
   return read_file(full, text, error);
 }
 
+/* Text comes in pieces of any size; the log gets lines (a very long one in parts). */
 static void print_plain(void *user, const char *text, size_t n) {
   struct kiln_file *file = user;
-  while (n && (text[n - 1] == '\n'))
-    n--;
-  api_log(file->own.ctx, KILN_LOG_INFO, "%.*s", (int)(n > 1000 ? 1000 : n), text);
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] != '\n')
+      file->printed[file->n_printed++] = text[i];
+    if (text[i] != '\n' && file->n_printed < sizeof file->printed)
+      continue;
+    api_log(file->own.ctx, KILN_LOG_INFO, "%.*s", (int)file->n_printed, file->printed);
+    file->n_printed = 0;
+  }
 }
 
 static bool file_interrupted(void *user) {
