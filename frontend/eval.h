@@ -17,6 +17,7 @@
 #include "frontend/ast.h"
 #include "frontend/stage.h"
 
+#include <locale.h>
 #include <setjmp.h>
 
 struct fe_stamp {
@@ -181,6 +182,7 @@ struct fe_state {
 
   /* memory */
   struct mem_alloc mem; /* counts */
+  locale_t c_locale;    /* Lua code runs in it: a decimal point is a point */
   size_t used, used_top;
   struct arena arena, trace;
   struct arena_mark trace_mark;

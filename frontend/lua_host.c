@@ -126,6 +126,7 @@ struct fe_state *fe_state_new(const struct fe_host *host) {
   arena_init(&fe->trace, &fe->mem, &fe->trap);
   fe->unknown.dev = (struct fe_dev){.kind = FE_DEV_VALUE, .flags = FE_DEV_MASK | FE_DEV_UNKNOWN};
   fe_lib_host_init(fe);
+  fe->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   fe->L = lua_newstate(lua_alloc, fe);
   if (fe->L) {
     *(struct fe_state **)lua_getextraspace(fe->L) = fe;
@@ -149,6 +150,8 @@ void fe_state_free(struct fe_state *fe) {
   arena_free(&fe->trace);
   arena_free(&fe->arena);
   KILN_ASSERT(fe->used == 0);
+  if (fe->c_locale)
+    freelocale(fe->c_locale);
   mem_drop(fe->host.mem, fe, sizeof *fe);
 }
 
@@ -307,6 +310,8 @@ enum fe_status fe_protect(struct fe_state *fe, void (*fn)(struct fe_state *fe, v
     return FE_NO_MEMORY;
   }
   struct protected_call c = {fn, user};
+  /* This thread's alone; (locale_t)0 would change nothing. */
+  locale_t callers_locale = uselocale(fe->c_locale);
   fe->running = true;
   fe->fatal = FE_NOT_FATAL;
   fe->over_limit = fe->host_failed = fe->final_error = false;
@@ -324,6 +329,7 @@ enum fe_status fe_protect(struct fe_state *fe, void (*fn)(struct fe_state *fe, v
     report_failure(fe, status);
   clean_up(fe);
   fe->running = false;
+  uselocale(callers_locale);
   if (fe->broken || (fe->fatal == FE_FATAL_MEMORY && !fe->over_limit))
     return FE_NO_MEMORY;
   return fe->n_errors || status != LUA_OK ? FE_ERRORS : FE_DONE;

@@ -2,6 +2,7 @@
 #include "frontend/stage.h"
 #include "help_stock.h"
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,16 +99,66 @@ static void test_random(void **state) {
   lua_close(L);
 }
 
+/* Makes a locale with a decimal comma, or finds one; false if this system has none. `folder` is
+ * where localedef may write. */
+static bool set_comma_locale(const char *folder) {
+  static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "kiln_de.UTF-8"};
+  char command[300];
+  for (int attempt = 0; attempt < 2; attempt++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+      if (setlocale(LC_ALL, names[i]) && str_eq(localeconv()->decimal_point, ","))
+        return true;
+    snprintf(command, sizeof command,
+             "localedef -f UTF-8 -i de_DE '%s/kiln_de.UTF-8' >/dev/null 2>&1", folder);
+    if (attempt == 0 && system(command) >= 0)
+      setenv("LOCPATH", folder, 1);
+  }
+  return false;
+}
+
+/* The program around may have set any locale: numbers are written and read as ever. */
+static void test_locale(void **state) {
+  (void)state;
+  char folder[] = "/tmp/kiln_locale_XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  bool found = set_comma_locale(folder);
+  if (found) {
+    char before[40], after[40];
+    struct program p = {.name = "locale.lua"};
+    p.text =
+        "print(1.5, 0x.8, '2.5' * 2, tonumber('1,5'), ('%.2f %g'):format(0.25, 1e-3), 1e100 .. '')\n"
+        "print(('x' < 'Y'), ('\\xe4'):upper() == '\\xe4', ('\\xe4'):find('%a'))\n";
+    p.n = strlen(p.text);
+    snprintf(before, sizeof before, "%g", 1.5);
+    run_ours(&p);
+    snprintf(after, sizeof after, "%g", 1.5);
+    setlocale(LC_ALL, "C");
+    assert_string_equal(sb_str(&p.out),
+                        "1.5\t0.5\t5.0\tnil\t0.25 0.001\t1e+100\nfalse\ttrue\tnil\n");
+    assert_string_equal(before, "1,5");
+    assert_string_equal(after, "1,5"); /* the caller's is back */
+  }
+  unsetenv("LOCPATH");
+  char command[100];
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+  if (!found) {
+    print_message("SKIP: no locale with a decimal comma, and none could be made\n");
+    skip();
+  }
+}
+
 int main(void) {
   arena_init(&arena, &mem_libc, &trap);
   const char *const *names;
   uint32_t n = hs_list(&arena, &names);
-  struct CMUnitTest *tests = ARENA_ARRAY(&arena, struct CMUnitTest, n + 1);
+  struct CMUnitTest *tests = ARENA_ARRAY(&arena, struct CMUnitTest, n + 2);
   for (uint32_t i = 0; i < n; i++)
     tests[i] = (struct CMUnitTest){
         .name = names[i], .test_func = test_program, .initial_state = (void *)(uintptr_t)names[i]};
   tests[n] = (struct CMUnitTest)cmocka_unit_test(test_random);
-  int failed = _cmocka_run_group_tests("programs", tests, n + 1, NULL, NULL);
+  tests[n + 1] = (struct CMUnitTest)cmocka_unit_test(test_locale);
+  int failed = _cmocka_run_group_tests("programs", tests, n + 2, NULL, NULL);
   arena_free(&arena);
   return failed;
 }
