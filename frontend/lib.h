@@ -52,8 +52,8 @@ struct fe_lib_host {
   /* A light userdata at `value` was just read from table[key]: raises if it stands for a value that
    * is not defined here. */
   void (*did_read)(void *user, lua_State *L, int value, int table, int key);
-  /* The last element of a list whose length is asked for is the light userdata at `value`: raises if
-   * it stands for a value that is not defined here, for then the length is not either. */
+  /* The last element of a list whose length is asked for is the light userdata at `value`: raises
+   * if it stands for a value that is not defined here, for then the length is not either. */
   void (*did_len)(void *user, lua_State *L, int value);
   /* Before a message about the device value at idx: ends the run quietly if it is the result of an
    * error that was reported already. */
@@ -164,13 +164,12 @@ void fe_lib_add_math(lua_State *L, const struct fe_lib_host *host);
 void fe_lib_add_utf8(lua_State *L, const struct fe_lib_host *host);
 void fe_lib_add_require(lua_State *L, const struct fe_lib_host *host);
 void fe_lib_add_format(lua_State *L, const struct fe_lib_host *host);
-/* "table: 0x00000000000001": a serial number in place of an address. Pushes it. Raises never, except
- * for memory. */
+/* Pushes "0x000000000001": a serial number in place of an address. */
 const char *fe_lib_push_serial(lua_State *L, int idx);
 
 /* For fe_host.read_module: appends root/path to *text. false: there is no such file, or *error says
- * why it is not read: it lies outside the root (a symbolic link), is no plain file, or has more than
- * FE_LIB_MODULE_MAX bytes. `root` NULL or "": the current folder. */
+ * why it is not read: it lies outside the root (a symbolic link), is no plain file, or has more
+ * than FE_LIB_MODULE_MAX bytes. `root` NULL or "": the current folder. */
 #define FE_LIB_MODULE_MAX (4u << 20)
 bool fe_lib_read_file(const char *root, const char *path, struct strbuf *text, const char **error);
 

@@ -15,8 +15,8 @@
 
 static const char *const library_names[] = {"_G", "string", "table", "math", "utf8"};
 
-/* Pushes "string.rep" for the running function, found by value in the library tables, or pushes "?".
- * Of several names the smallest: the order of a hash table must not show. */
+/* Pushes "string.rep" for the running function, found by value in the library tables, or "?". Of
+ * several names the smallest: the order of a hash table must not show. */
 static const char *push_library_name(lua_State *L) {
   lua_Debug ar;
   if (!lua_getstack(L, 0, &ar) || !lua_getinfo(L, "f", &ar))

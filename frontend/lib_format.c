@@ -1,5 +1,5 @@
-/* string.format: stock Lua's conversions and messages; `%s` and `%p` of a table or function show its
- * serial number. Widths and precisions have at most two digits, so that one item is bounded. */
+/* string.format: stock Lua's conversions and messages; `%s` and `%p` of a table or function show
+ * its serial number. Widths and precisions have at most two digits, so that one item is bounded. */
 #include "frontend/lib.h"
 
 #include <math.h>

@@ -123,8 +123,8 @@ static size_t count_keys(lua_State *L, int table, bool *is_list) {
   return n;
 }
 
-/* Pushes the sorted keys of the table at idx: a list, or the number n for 1 ... n. The collector may
- * be stopped: what is needed on the way is freed at once. */
+/* Pushes the sorted keys of the table at idx: a list, or the number n for 1 ... n. The collector
+ * may be stopped: what is needed on the way is freed at once. */
 static void push_sorted_keys(lua_State *L, int table) {
   bool sorted;
   size_t n = count_keys(L, table, &sorted);

@@ -1,9 +1,9 @@
 /* Lua patterns: string.find, match, gmatch, gsub.
  *
  * A backtracking matcher that charges a step for every state it enters, every byte it compares and
- * every member of a set it looks at: a hopeless pattern ends at the step limit. Recursion is bounded
- * as in stock Lua. gmatch finds one match per call; where it stands is a field of a Lua table,
- * journalled like any other, so a discarded pass of a device region moves it back. */
+ * every member of a set it looks at: a hopeless pattern ends at the step limit. Recursion is
+ * bounded as in stock Lua. gmatch finds one match per call; where it stands is a field of a Lua
+ * table, journalled like any other, so a discarded pass of a device region moves it back. */
 #include "frontend/lib.h"
 
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* require: modules from the kernel root, each loaded once per state.
  *
- * `require "a.b"` is a/b.lua under the root. A name is made of parts of letters, digits, `_` and `-`
- * with dots between: no part can be `..` or empty, so no path leaves the root by its text; symbolic
- * links are checked where files are read. Modules that need each other are an error that shows the
- * circle. */
+ * `require "a.b"` is a/b.lua under the root. A name is made of parts of letters, digits, `_` and
+ * `-` with dots between: no part can be `..` or empty, so no path leaves the root by its text;
+ * symbolic links are checked where files are read. Modules that need each other are an error that
+ * shows the circle. */
 #include "frontend/lib.h"
 
 #include <string.h>

@@ -11,8 +11,10 @@ local function count(a, b, c)
   end
   return table.concat(out, " ")
 end
-local ends = {0, 1, 3, -1, -3, 1.0, 2.5, -0.5, math.maxinteger, math.mininteger, math.maxinteger - 2, math.mininteger + 2, 1/0, -1/0, 1e18, 2^63, -2^63, "3", "x", {}}
-local steps = {1, -1, 2, -2, 0.5, -0.5, 1.0, 3.7, math.maxinteger, math.mininteger, 1e18, 0, 0.0, 1/0, "1"}
+local ends = {0, 1, 3, -1, -3, 1.0, 2.5, -0.5, math.maxinteger, math.mininteger,
+  math.maxinteger - 2, math.mininteger + 2, 1/0, -1/0, 1e18, 2^63, -2^63, "3", "x", {}}
+local steps = {1, -1, 2, -2, 0.5, -0.5, 1.0, 3.7, math.maxinteger, math.mininteger, 1e18, 0, 0.0,
+  1/0, "1"}
 for _, a in ipairs(ends) do
   for _, b in ipairs(ends) do
     print(show(a), show(b), try(count, a, b, 1), try(count, a, b, -1))
@@ -52,21 +54,28 @@ end
 print(n)
 
 -- Generic for.
-for a, b, c, d in function(s, k) if k < 3 then return k + 1, k * 2 end end, nil, 0 do print(a, b, c, d) end
+for a, b, c, d in function(s, k) if k < 3 then return k + 1, k * 2 end end, nil, 0 do
+  print(a, b, c, d) end
 local function upto(n) return function(_, i) i = i + 1 if i <= n then return i end end, nil, 0 end
 for i in upto(3) do for j in upto(i) do io_ = j print(i, j) end end
 for k in pairs({}) do print("never", k) end
 do
   local log = {}
-  local function closing(name) return setmetatable({}, {__close = function(_, e) log[#log + 1] = name .. ":" .. tostring(e) end}) end
-  for i in function(_, i) i = i + 1 if i < 4 then return i end end, nil, 0, closing("loop") do log[#log + 1] = tostring(i) end
-  for i in function(_, i) return i + 1 end, nil, 0, closing("broken") do if i == 3 then break end end
-  local function returns() for i in function(_, i) return i + 1 end, nil, 0, closing("returned") do if i == 2 then return i end end end
+  local function closing(name) return setmetatable({},
+    {__close = function(_, e) log[#log + 1] = name .. ":" .. tostring(e) end}) end
+  for i in function(_, i) i = i + 1 if i < 4 then return i end end, nil, 0, closing("loop")
+    do log[#log + 1] = tostring(i) end
+  for i in function(_, i) return i + 1 end, nil, 0, closing("broken") do if i == 3 then break end
+    end
+  local function returns() for i in function(_, i) return i + 1 end, nil, 0, closing("returned") do
+    if i == 2 then return i end end end
   log[#log + 1] = tostring(returns())
-  pcall(function() for i in function(_, i) return i + 1 end, nil, 0, closing("failed") do error("stop", 0) end end)
+  pcall(function() for i in function(_, i) return i + 1 end, nil, 0, closing("failed")
+    do error("stop", 0) end end)
   print(table.concat(log, " "))
 end
-print(try(function() for i in 5 do end end), try(function() for i in nil do end end), try(function() for i = 1, nil do end end), try(function() for i = {}, 2 do end end))
+print(try(function() for i in 5 do end end), try(function() for i in nil do end end),
+  try(function() for i = 1, nil do end end), try(function() for i = {}, 2 do end end))
 
 -- goto.
 do
@@ -120,12 +129,14 @@ do -- a label at the end of a block sees no locals after it
 end
 -- if chains
 local function kind(x)
-  if x == nil then return "nil" elseif x == false then return "false" elseif x == 0 then return "zero" elseif not x then return "?" else return "true" end
+  if x == nil then return "nil" elseif x == false then return "false" elseif x == 0 then
+    return "zero" elseif not x then return "?" else return "true" end
 end
 print(kind(), kind(false), kind(0), kind(""), kind({}))
 if nil then elseif false then else print("else") end
 -- and, or, not
 local function say(v) io_ = (io_ or "") .. show(v) return v end
 io_ = ""
-print(say(nil) and say(1), say(false) or say(2), say(3) and say(4) or say(5), say(nil) and say(6) or say(7), not say(8), io_)
+print(say(nil) and say(1), say(false) or say(2), say(3) and say(4) or say(5), say(nil) and say(6) or
+  say(7), not say(8), io_)
 print(nil == false, false or nil, nil or false, 0 and 1, "" and 2, nil and io_.x.y, true or io_.x.y)

@@ -20,7 +20,8 @@ for i = 1, 4 do print(fs[i].get()) end
 local a = {}
 for _, name in ipairs {"x", "y"} do a[name] = function() name = name .. name return name end end
 print(a.x(), a.x(), a.y())
-local function nest(x) return function(y) return function(z) x, y, z = x + 1, y + 1, z + 1 return x, y, z end end end
+local function nest(x) return function(y) return function(z) x, y, z = x + 1, y + 1, z + 1 return x,
+  y, z end end end
 local n1 = nest(1)
 local n2, n3 = n1(10), n1(20)
 print(list(n2(100)), list(n2(100)), list(n3(100)))
@@ -33,13 +34,15 @@ do
 end
 local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
 print(fib(18))
-local memo = setmetatable({}, {__index = function(t, n) local v = n < 2 and n or t[n - 1] + t[n - 2] rawset(t, n, v) return v end})
+local memo = setmetatable({}, {__index = function(t, n) local v = n < 2 and n or t[n - 1] + t[n
+  - 2] rawset(t, n, v) return v end})
 print(memo[60])
 local even, odd
 function even(n) if n == 0 then return true end return odd(n - 1) end
 function odd(n) if n == 0 then return false end return even(n - 1) end
 print(even(100), odd(101))
-local Y = function(f) return (function(x) return x(x) end)(function(x) return f(function(...) return x(x)(...) end) end) end
+local Y = function(f) return (function(x) return x(x) end)(function(x)
+  return f(function(...) return x(x)(...) end) end) end
 print(Y(function(self) return function(n) return n == 0 and 1 or n * self(n - 1) end end)(10))
 local function compose(...)
   local fns = {...}
@@ -57,8 +60,10 @@ end
 print(va()) print(va(nil)) print(va(1)) print(va(1, 2, 3)) print(va(nil, 2))
 local function pass(...) return ... end
 print(pass(), (pass()), pass(1, 2), (pass(1, 2)), pass(nil, nil))
-print(select("#", pass()), select("#", pass(nil)), select("#", (pass())), select("#", pass(1, 2), pass(3, 4)))
-print(({pass(1, 2, 3)})[3], #{pass(1, 2), pass(3, 4)}, #{pass(1, 2), (pass(3, 4))}, #{pass(1, 2), n = pass(3, 4)})
+print(select("#", pass()), select("#", pass(nil)), select("#", (pass())),
+  select("#", pass(1, 2), pass(3, 4)))
+print(({pass(1, 2, 3)})[3], #{pass(1, 2), pass(3, 4)}, #{pass(1, 2), (pass(3, 4))},
+  #{pass(1, 2), n = pass(3, 4)})
 local function tail(...) return select(2, ...) end
 print(tail(1, 2, 3), tail(1), tail(tail(1, 2, 3, 4)))
 local function sum(...)
@@ -124,5 +129,7 @@ print((function() return (pass(1, 2, 3)) end)())
 print(type(print), pass == pass, pass == function(...) return ... end)
 local keyed = {[pass] = "pass", [print] = "print", [keyed or 1] = "one"}
 print(keyed[pass], keyed[print], keyed[1])
-print(try(function() local f f() end), try(function() undefined_function() end), try(function() obj.missing() end), try(function() obj:missing() end))
-print(try(function() (nil)() end), try(function() ("x")() end), try(function() local t = {} t.x.y() end), try(function() local t = {} t[1]() end))
+print(try(function() local f f() end), try(function() undefined_function() end),
+  try(function() obj.missing() end), try(function() obj:missing() end))
+print(try(function() (nil)() end), try(function() ("x")() end),
+  try(function() local t = {} t.x.y() end), try(function() local t = {} t[1]() end))

@@ -2,7 +2,8 @@
 local T = require "mod.show"
 local try, rnd = T.try, T.random(2024)
 
-local items = {"a", "b", "c", ".", "%a", "%d", "%s", "%w", "%A", "%D", "%%", "%.", "[ab]", "[^a]", "[a-c]", "[%a_]", "[^%s]",
+local items = {"a", "b", "c", ".", "%a", "%d", "%s", "%w", "%A", "%D", "%%", "%.", "[ab]", "[^a]",
+  "[a-c]", "[%a_]", "[^%s]",
   "[]a]", "[^]]", "[a-]", "[%]]", "%x", "%l", "%u", "%p", "%c", "%g", "%z"}
 local suffixes = {"", "", "", "*", "+", "-", "?"}
 local letters = {"a", "b", "c", "1", "2", " ", "_", "]", "(", ")", "A", "%", "-", "^", "$", "\n"}
@@ -72,15 +73,18 @@ for _ = 1, 4000 do
 end
 
 -- Plain text.
-for _, c in ipairs {{"abcabc", "c"}, {"abcabc", ""}, {"", ""}, {"", "a"}, {"aaab", "aab"}, {"a.b", "."}, {"a\0b\0c", "\0c"},
+for _, c in ipairs {{"abcabc", "c"}, {"abcabc", ""}, {"", ""}, {"", "a"}, {"aaab", "aab"},
+  {"a.b", "."}, {"a\0b\0c", "\0c"},
   {"x%dy", "%d"}, {"aaaaaaaaab", "aaab"}} do
   for init = -8, 8 do
     print(try(string.find, c[1], c[2], init, true), try(string.find, c[1], c[2], init))
   end
 end
 -- Zero bytes, classes of every byte.
-print(try(string.find, "a\0b", "\0"), try(string.find, "a\0b", "%z"), try(string.gsub, "a\0b\0", "%z", "0"), try(string.match, "\0\0a", "[\0]+"))
-for _, class in ipairs {"a", "c", "d", "g", "l", "p", "s", "u", "w", "x", "A", "C", "D", "G", "L", "P", "S", "U", "W", "X"} do
+print(try(string.find, "a\0b", "\0"), try(string.find, "a\0b", "%z"),
+  try(string.gsub, "a\0b\0", "%z", "0"), try(string.match, "\0\0a", "[\0]+"))
+for _, class in ipairs {"a", "c", "d", "g", "l", "p", "s", "u", "w", "x", "A", "C", "D", "G", "L",
+  "P", "S", "U", "W", "X"} do
   local n, sum = 0, 0
   for b = 0, 127 do
     if string.char(b):find("^%" .. class .. "$") then n, sum = n + 1, sum + b end
@@ -89,19 +93,28 @@ for _, class in ipairs {"a", "c", "d", "g", "l", "p", "s", "u", "w", "x", "A", "
 end
 -- Arguments.
 for _, name in ipairs {"find", "match", "gmatch", "gsub"} do
-  print(name, try(string[name]), try(string[name], "a"), try(string[name], {}, "a"), try(string[name], "a", {}), try(string[name], "a", "a", {}))
-  print(name, try(string[name], "a", "a", 1.5), try(string[name], 12, 1), try(string[name], "a", true))
+  print(name, try(string[name]), try(string[name], "a"), try(string[name], {}, "a"),
+    try(string[name], "a", {}), try(string[name], "a", "a", {}))
+  print(name, try(string[name], "a", "a", 1.5), try(string[name], 12, 1),
+    try(string[name], "a", true))
 end
-print(try(string.gsub, "abc", "%w", "x", 1.5), try(string.gsub, "abc", "%w", print, "x"), try(string.gsub, "abc", "%w", true))
-print(try(string.gsub, "abc", "b", function() return {} end), try(string.gsub, "abc", "b", function() error("inside", 0) end))
-print(try(string.gsub, "abc", "", "-"), try(string.gsub, "", "", "-"), try(string.gsub, "abc", "^", ">"), try(string.gsub, "abc", "$", "<"))
-print(try(string.gsub, "hello world", "o", "0", -1), try(string.gsub, "hello world", "o", "0", 1), try(string.gsub, "abc", "%w", "%0%0", math.maxinteger))
+print(try(string.gsub, "abc", "%w", "x", 1.5), try(string.gsub, "abc", "%w", print, "x"),
+  try(string.gsub, "abc", "%w", true))
+print(try(string.gsub, "abc", "b", function() return {} end),
+  try(string.gsub, "abc", "b", function() error("inside", 0) end))
+print(try(string.gsub, "abc", "", "-"), try(string.gsub, "", "", "-"),
+  try(string.gsub, "abc", "^", ">"), try(string.gsub, "abc", "$", "<"))
+print(try(string.gsub, "hello world", "o", "0", -1), try(string.gsub, "hello world", "o", "0", 1),
+  try(string.gsub, "abc", "%w", "%0%0", math.maxinteger))
 print(try(string.gsub, "abc def", "(%w+) (%w+)", "%2 %1"), try(string.gsub, "abc", "(b)()", "%1%2"))
-print(try(string.gsub, "abc", "b", setmetatable({}, {__index = function(_, k) return k .. "!" end})))
+print(try(string.gsub, "abc", "b", setmetatable({}, {__index = function(_, k) return k
+  .. "!" end})))
 -- Limits.
 print(try(string.find, ("x"):rep(300), ("x?"):rep(300) .. ("x"):rep(300)))
-print(try(string.match, ("x"):rep(40), ("(x)"):rep(32)), try(string.match, ("x"):rep(40), ("(x)"):rep(33)))
-print(try(string.find, "b", ("a*"):rep(400)), try(string.find, ("a"):rep(250), ("a-"):rep(250) .. "b"))
+print(try(string.match, ("x"):rep(40), ("(x)"):rep(32)),
+  try(string.match, ("x"):rep(40), ("(x)"):rep(33)))
+print(try(string.find, "b", ("a*"):rep(400)),
+  try(string.find, ("a"):rep(250), ("a-"):rep(250) .. "b"))
 print(#string.match(("a"):rep(100000), ".-$"), try(string.find, ("a"):rep(5000) .. "b", ".-b"))
 -- An iterator keeps its place, and can be carried around.
 local it = ("one two  three"):gmatch("%a+")

@@ -74,8 +74,10 @@ print(try(table.sort, t, function(a, b)
   return a < b
 end), table.concat(t, " "))
 
-print(try(table.sort, {3, "x", 1}), try(table.sort, {{}, {}}), try(table.sort, {true, false}), try(table.sort, {1, nil, 3}))
-print(try(table.sort, {2, 1}, 5), try(table.sort, {1}, 5), try(table.sort, {}, "x"), try(table.sort))
+print(try(table.sort, {3, "x", 1}), try(table.sort, {{}, {}}), try(table.sort, {true, false}),
+  try(table.sort, {1, nil, 3}))
+print(try(table.sort, {2, 1}, 5), try(table.sort, {1}, 5), try(table.sort, {}, "x"),
+  try(table.sort))
 local words = {"b", "a", "c", "aa", "", "B", "10", "9"}
 table.sort(words)
 print(table.concat(words, ","))

@@ -33,22 +33,30 @@ for _ = 1, 600 do
   local r = try(function() return table.move(a, f, e, to, b) end)
   print("move", f, e, to, show(a), show(b), r)
 end
-print(try(table.move, {}, 1, math.maxinteger, 2), try(table.move, {}, 0, math.maxinteger, 2), try(table.move, {}, -1, math.maxinteger, 2))
-print(try(table.move, {}, math.mininteger, 0, 2), try(table.move, {}, math.maxinteger, math.maxinteger, math.maxinteger))
-print(try(table.move, {1, 2}, 1, 2, math.maxinteger - 1), try(table.move, {1, 2}, 1, 2, math.maxinteger))
+print(try(table.move, {}, 1, math.maxinteger, 2), try(table.move, {}, 0, math.maxinteger, 2),
+  try(table.move, {}, -1, math.maxinteger, 2))
+print(try(table.move, {}, math.mininteger, 0, 2), try(table.move, {}, math.maxinteger,
+  math.maxinteger, math.maxinteger))
+print(try(table.move, {1, 2}, 1, 2, math.maxinteger - 1),
+  try(table.move, {1, 2}, 1, 2, math.maxinteger))
 
 for _ = 1, 300 do
   local a = {}
   for i = 1, rnd(5) - 1 do a[i] = ({1, 2.5, "s", "", {}, true})[rnd(rnd(4) == 1 and 6 or 4)] end
   local sep = ({"", ",", "--", 7, nil})[rnd(5)]
   local i, j = rnd(8) - 3, rnd(8) - 3
-  print("concat", show(a), try(table.concat, a, sep), i, j, try(table.concat, a, sep, i, j), try(table.concat, a, sep, i))
+  print("concat", show(a), try(table.concat, a, sep), i, j, try(table.concat, a, sep, i, j),
+    try(table.concat, a, sep, i))
   print("unpack", try(table.unpack, a), try(table.unpack, a, i), try(table.unpack, a, i, j))
 end
-print(try(table.concat, {}, "x", math.maxinteger, math.maxinteger), try(table.concat, {[math.maxinteger] = "last"}, "x", math.maxinteger, math.maxinteger))
-print(try(table.concat, {}, "x", 1, 0), try(table.concat, {}, "x", math.maxinteger, math.mininteger))
-print(try(table.unpack, {}, 1, 1e8), try(table.unpack, {}, math.mininteger, math.maxinteger), try(table.unpack, {1, 2}, math.maxinteger, math.maxinteger))
-print(try(table.unpack, {}, 0, -1), try(table.unpack, {}, math.maxinteger, 1), select("#", table.unpack({}, 1, 250)))
+print(try(table.concat, {}, "x", math.maxinteger, math.maxinteger),
+  try(table.concat, {[math.maxinteger] = "last"}, "x", math.maxinteger, math.maxinteger))
+print(try(table.concat, {}, "x", 1, 0), try(table.concat, {}, "x", math.maxinteger,
+  math.mininteger))
+print(try(table.unpack, {}, 1, 1e8), try(table.unpack, {}, math.mininteger, math.maxinteger),
+  try(table.unpack, {1, 2}, math.maxinteger, math.maxinteger))
+print(try(table.unpack, {}, 0, -1), try(table.unpack, {}, math.maxinteger, 1),
+  select("#", table.unpack({}, 1, 250)))
 print(show(table.pack()), show(table.pack(nil, 1, nil)), table.pack(nil, nil).n)
 print(select("#", table.unpack({n = 3}, 1, 3)), table.unpack({1, nil, 3}, 1, 3))
 
@@ -57,7 +65,8 @@ local odd = {nil, true, 12, "text", {}, print}
 for _, name in ipairs {"insert", "remove", "move", "concat", "unpack", "sort"} do
   print(name, (try(table[name]):gsub("^error: attempt.*", "error: attempt")))
   for i = 1, 6 do
-    print(name, i, (try(table[name], odd[i]):gsub("error: attempt.*", "error: attempt")), try(table[name], {}, odd[i]), try(table[name], {1}, 1, odd[i]),
+    print(name, i, (try(table[name], odd[i]):gsub("error: attempt.*", "error: attempt")),
+      try(table[name], {}, odd[i]), try(table[name], {1}, 1, odd[i]),
       try(table[name], {1}, 1, 1, odd[i]), try(table[name], {1}, 1, 1, 1, odd[i]))
   end
 end
@@ -86,8 +95,10 @@ acting(function(p) table.move(p, 1, 3, 2) end)
 acting(function(p) table.move(p, 2, 4, 1) end)
 acting(function(p) return #table.move({1, 2, 3}, 1, 3, 3, p) end)
 acting(function(p) table.sort(p, function(a, b) return a > b end) end)
-print(try(table.insert, setmetatable({}, {__len = function() return "x" end}), 1), try(table.unpack, setmetatable({}, {__len = function() return 2.0 end})))
-print(try(table.unpack, setmetatable({}, {__len = function() return 2.5 end})), try(table.concat, setmetatable({}, {__len = function() return "2" end}), "-"))
+print(try(table.insert, setmetatable({}, {__len = function() return "x" end}), 1),
+  try(table.unpack, setmetatable({}, {__len = function() return 2.0 end})))
+print(try(table.unpack, setmetatable({}, {__len = function() return 2.5 end})),
+  try(table.concat, setmetatable({}, {__len = function() return "2" end}), "-"))
 
 -- Writes that go through chains of __newindex.
 local base = {}

@@ -56,7 +56,8 @@ print(#perms, perms[1], perms[24], perms[12])
 local Heap = {}
 Heap.__index = Heap
 Heap.__len = function(h) return #h.items end
-function Heap.new(before) return setmetatable({items = {}, before = before or function(a, b) return a < b end}, Heap) end
+function Heap.new(before) return setmetatable({items = {}, before = before or function(a, b)
+  return a < b end}, Heap) end
 function Heap:push(v)
   local t, i = self.items, #self.items + 1
   t[i] = v
@@ -109,7 +110,8 @@ local function dijkstra(graph, from)
   end
   return dist
 end
-local graph = {a = {b = 7, c = 9, f = 14}, b = {c = 10, d = 15}, c = {d = 11, f = 2}, d = {e = 6}, f = {e = 9}}
+local graph = {a = {b = 7, c = 9, f = 14}, b = {c = 10, d = 15}, c = {d = 11, f = 2}, d = {e = 6},
+  f = {e = 9}}
 local dist = dijkstra(graph, "a")
 for _, n in ipairs {"a", "b", "c", "d", "e", "f"} do print(n, dist[n]) end
 
@@ -127,7 +129,8 @@ local function life(rows, steps)
       next_grid[r] = {}
       for c = 1, w do
         local n = -grid[r][c]
-        for dr = -1, 1 do for dc = -1, 1 do n = n + grid[(r + dr - 1) % h + 1][(c + dc - 1) % w + 1] end end
+        for dr = -1, 1 do for dc = -1, 1 do n = n + grid[(r + dr - 1) % h + 1][(c + dc - 1) % w + 1]
+          end end
         next_grid[r][c] = (n == 3 or (n == 2 and grid[r][c] == 1)) and 1 or 0
       end
     end
@@ -139,7 +142,8 @@ local function life(rows, steps)
   end
   return table.concat(grid, "\n")
 end
-print(life({".#......", "..#.....", "###.....", "........", "........", "........", "........", "........"}, 12))
+print(life({".#......", "..#.....", "###.....", "........", "........", "........", "........",
+  "........"}, 12))
 
 -- Numbers of any size.
 local Big = {}
@@ -242,7 +246,8 @@ end
 print(longest, at)
 local function roman(n)
   local out = ""
-  for _, p in ipairs {{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}} do
+  for _, p in ipairs {{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"},
+    {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}} do
     while n >= p[1] do out, n = out .. p[2], n - p[1] end
   end
   return out
@@ -254,7 +259,8 @@ print(table.concat(gray, " "))
 local function popcount(n) local c = 0 while n ~= 0 do n, c = n & (n - 1), c + 1 end return c end
 print(popcount(0), popcount(-1), popcount(0x0f0f), popcount(math.mininteger))
 -- A hash with 32-bit arithmetic.
-local function fnv(s) local h = 0x811c9dc5 for i = 1, #s do h = ((h ~ s:byte(i)) * 0x01000193) & 0xffffffff end return h end
+local function fnv(s) local h = 0x811c9dc5 for i = 1, #s do h = ((h ~ s:byte(i)) * 0x01000193)
+  & 0xffffffff end return h end
 print(("%08x %08x %08x"):format(fnv "", fnv "a", fnv "the quick brown fox"))
 local function crc32(s)
   local c = 0xffffffff

@@ -8,10 +8,12 @@ function json.encode(v)
   local t = type(v)
   if t == "nil" then return "null"
   elseif t == "boolean" then return tostring(v)
-  elseif t == "number" then return math.type(v) == "integer" and ("%d"):format(v) or ("%.14g"):format(v)
+  elseif t == "number" then return math.type(v) == "integer" and ("%d"):format(v)
+    or ("%.14g"):format(v)
   elseif t == "string" then
     return '"' .. v:gsub('[%c"\\]', function(c)
-      return ({['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t"})[c] or ("\\u%04x"):format(c:byte())
+      return ({['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t"})[c]
+        or ("\\u%04x"):format(c:byte())
     end) .. '"'
   elseif t == "table" then
     local out = {}
@@ -32,7 +34,8 @@ function json.decode(s)
   local value
   local function fail(what) error(("%s at %d"):format(what, pos), 0) end
   local function skip() pos = s:match("^%s*()", pos) end
-  local function expect(c) skip() if s:sub(pos, pos) ~= c then fail("'" .. c .. "' expected") end pos = pos + 1 end
+  local function expect(c) skip() if s:sub(pos, pos) ~= c then fail("'" .. c .. "' expected")
+    end pos = pos + 1 end
   local function str()
     expect '"'
     local out = {}
@@ -86,7 +89,8 @@ function json.decode(s)
   function value()
     skip()
     local c = s:sub(pos, pos)
-    if c == "{" then return object() elseif c == "[" then return list() elseif c == '"' then return str() end
+    if c == "{" then return object() elseif c == "[" then return list() elseif c == '"' then
+      return str() end
     for word, v in pairs {["true"] = true, ["false"] = false} do
       if s:find("^" .. word, pos) then pos = pos + #word return v end
     end
@@ -101,11 +105,14 @@ function json.decode(s)
   if pos <= #s then fail "trailing text" end
   return v
 end
-local doc = {name = "kiln", list = {1, 2.5, -3, 1e10}, nested = {deep = {deeper = {true, false}}}, text = 'quote " slash \\ tab \t \1', empty = ""}
+local doc = {name = "kiln", list = {1, 2.5, -3, 1e10}, nested = {deep = {deeper = {true, false}}},
+  text = 'quote " slash \\ tab \t \1', empty = ""}
 local encoded = json.encode(doc)
 print(encoded)
-print(json.encode(json.decode(encoded)) == encoded, show(json.decode '{"a" : [1, 2, {"b": null}], "c\\u0041": "x\\ny"}'))
-for _, bad in ipairs {"", "[1,", "{", '{"a" 1}', "[1 2]", '"abc', "nul", "1 2", "{1:2}"} do print(show(bad), try(json.decode, bad)) end
+print(json.encode(json.decode(encoded)) == encoded,
+  show(json.decode '{"a" : [1, 2, {"b": null}], "c\\u0041": "x\\ny"}'))
+for _, bad in ipairs {"", "[1,", "{", '{"a" 1}', "[1 2]", '"abc', "nul", "1 2", "{1:2}"} do
+  print(show(bad), try(json.decode, bad)) end
 print(try(json.encode, {f = print}))
 
 -- A calculator: precedence climbing.
@@ -117,8 +124,10 @@ local function calculate(text)
   end
   local at = 1
   local levels = {["+"] = 1, ["-"] = 1, ["*"] = 2, ["/"] = 2, ["%"] = 2, ["^"] = 4}
-  local apply = {["+"] = function(a, b) return a + b end, ["-"] = function(a, b) return a - b end, ["*"] = function(a, b) return a * b end,
-    ["/"] = function(a, b) return a / b end, ["%"] = function(a, b) return a % b end, ["^"] = function(a, b) return a ^ b end}
+  local apply = {["+"] = function(a, b) return a + b end, ["-"] = function(a, b) return a - b end,
+    ["*"] = function(a, b) return a * b end,
+    ["/"] = function(a, b) return a / b end, ["%"] = function(a, b) return a % b end, ["^"] =
+      function(a, b) return a ^ b end}
   local expression
   local function primary()
     local t = tokens[at]
@@ -145,7 +154,8 @@ local function calculate(text)
   if tokens[at] then error("unexpected " .. tostring(tokens[at]), 0) end
   return v
 end
-for _, e in ipairs {"1+2*3", "(1+2)*3", "2^3^2", "-2^2", "10/4", "7 % 4 - 1", "1 + ", "(1", "2 * (3 + 4) * 5", "1 2", "1.5*4", "--3"} do print(e, try(calculate, e)) end
+for _, e in ipairs {"1+2*3", "(1+2)*3", "2^3^2", "-2^2", "10/4", "7 % 4 - 1", "1 + ", "(1",
+  "2 * (3 + 4) * 5", "1 2", "1.5*4", "--3"} do print(e, try(calculate, e)) end
 
 -- A small Lisp.
 local function read(text)
@@ -195,8 +205,10 @@ local function eval(x, env)
     end
   end
 end
-local env = {["+"] = function(a, b) return a + b end, ["-"] = function(a, b) return a - b end, ["*"] = function(a, b) return a * b end,
-  ["<"] = function(a, b) return a < b end, ["="] = function(a, b) return a == b end, list = function(...) return {...} end,
+local env = {["+"] = function(a, b) return a + b end, ["-"] = function(a, b) return a - b end,
+  ["*"] = function(a, b) return a * b end,
+  ["<"] = function(a, b) return a < b end, ["="] = function(a, b) return a == b end, list =
+    function(...) return {...} end,
   map = function(f, l) local out = {} for i, v in ipairs(l) do out[i] = f(v) end return out end,
   fold = function(f, a, l) for _, v in ipairs(l) do a = f(a, v) end return a end}
 for _, form in ipairs(read [[
@@ -212,11 +224,16 @@ for _, form in ipairs(read [[
 ]]) do print(show(eval(form, env))) end
 
 -- Templates and other uses of gsub.
-local function fill(template, values) return (template:gsub("%${(%w+)|?([^}]*)}", function(k, default) return values[k] or default ~= "" and default or nil end)) end
+local function fill(template, values)
+  return (template:gsub("%${(%w+)|?([^}]*)}", function(k, default) return values[k] or default ~= ""
+  and default or nil end)) end
 print(fill("${a} and ${b|none} and ${c}", {a = 1}))
-print((("CamelCaseText"):gsub("%u", function(c) return "_" .. c:lower() end)), (("snake_case_text"):gsub("_(%l)", string.upper)))
-print((("  trim me  "):match "^%s*(.-)%s*$") .. "|", ("a,b,,c"):gsub(",", ";"), ("x=1;y=2"):gsub("(%w)=(%w)", "%2=%1"))
-print((("hello"):gsub("", "-")), ("abc"):gsub(".", {a = "1", b = false}), (("%d"):gsub("%%d", "%%%%s")))
+print((("CamelCaseText"):gsub("%u", function(c) return "_" .. c:lower() end)),
+  (("snake_case_text"):gsub("_(%l)", string.upper)))
+print((("  trim me  "):match "^%s*(.-)%s*$") .. "|", ("a,b,,c"):gsub(",", ";"),
+  ("x=1;y=2"):gsub("(%w)=(%w)", "%2=%1"))
+print((("hello"):gsub("", "-")), ("abc"):gsub(".", {a = "1", b = false}),
+  (("%d"):gsub("%%d", "%%%%s")))
 
 local alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 local function base64(s)
@@ -224,7 +241,8 @@ local function base64(s)
   for i = 1, #s, 3 do
     local a, b, c = s:byte(i, i + 2)
     local n = a << 16 | (b or 0) << 8 | (c or 0)
-    for k = 3, 0, -1 do out[#out + 1] = alphabet:sub((n >> 6 * k & 63) + 1, (n >> 6 * k & 63) + 1) end
+    for k = 3, 0, -1 do out[#out + 1] = alphabet:sub((n >> 6 * k & 63) + 1, (n >> 6 * k & 63) + 1)
+      end
     if not c then out[#out] = "=" end
     if not b then out[#out - 1] = "=" end
   end
@@ -234,19 +252,23 @@ local function unbase64(s)
   local out = {}
   for a, b, c, d in s:gmatch "(.)(.)(.)(.)" do
     local n = 0
-    for _, x in ipairs {a, b, c, d} do n = n << 6 | (x == "=" and 0 or alphabet:find(x, 1, true) - 1) end
-    out[#out + 1] = string.char(n >> 16, n >> 8 & 255, n & 255):sub(1, d ~= "=" and 3 or c ~= "=" and 2 or 1)
+    for _, x in ipairs {a, b, c, d}
+      do n = n << 6 | (x == "=" and 0 or alphabet:find(x, 1, true) - 1) end
+    out[#out + 1] = string.char(n >> 16, n >> 8 & 255, n & 255):sub(1,
+      d ~= "=" and 3 or c ~= "=" and 2 or 1)
   end
   return table.concat(out)
 end
-for _, s in ipairs {"", "M", "Ma", "Man", "any carnal pleas", "\0\255\128"} do print(base64(s), unbase64(base64(s)) == s) end
+for _, s in ipairs {"", "M", "Ma", "Man", "any carnal pleas", "\0\255\128"} do
+  print(base64(s), unbase64(base64(s)) == s) end
 
 local text = "the cat and the dog and the bird"
 local counts = setmetatable({}, {__index = function() return 0 end})
 for w in text:gmatch "%a+" do counts[w] = counts[w] + 1 end
 local words = {}
 for w in pairs(counts) do words[#words + 1] = w end
-table.sort(words, function(a, b) return counts[a] > counts[b] or counts[a] == counts[b] and a < b end)
+table.sort(words, function(a, b) return counts[a] > counts[b] or counts[a] == counts[b] and a < b
+  end)
 for i, w in ipairs(words) do words[i] = w .. "=" .. counts[w] end
 print(table.concat(words, " "))
 local function squeeze(s)
@@ -259,7 +281,8 @@ local function squeeze(s)
   return table.concat(out)
 end
 print(squeeze "aaabccdddd", squeeze "", squeeze "abc")
-local function rot13(s) return (s:gsub("%a", function(c) local b = c:lower() == c and 97 or 65 return string.char((c:byte() - b + 13) % 26 + b) end)) end
+local function rot13(s) return (s:gsub("%a", function(c) local b = c:lower() == c and 97 or 65
+  return string.char((c:byte() - b + 13) % 26 + b) end)) end
 print(rot13 "Hello, World", rot13(rot13 "Hello, World"))
 local function wrap(s, width)
   local lines, line = {}, ""
@@ -270,7 +293,8 @@ local function wrap(s, width)
   lines[#lines + 1] = line
   return lines
 end
-for _, l in ipairs(wrap(("lorem ipsum dolor sit amet "):rep(4), 20)) do print(("%-20s|"):format(l)) end
+for _, l in ipairs(wrap(("lorem ipsum dolor sit amet "):rep(4), 20)) do print(("%-20s|"):format(l))
+  end
 local function edit(a, b)
   local row = {}
   for j = 0, #b do row[j] = j end
@@ -290,7 +314,8 @@ local function brain(code)
   local jump, stack = {}, {}
   for i = 1, #code do
     local c = code:sub(i, i)
-    if c == "[" then stack[#stack + 1] = i elseif c == "]" then local j = table.remove(stack) jump[i], jump[j] = j, i end
+    if c == "[" then stack[#stack + 1] = i elseif c == "]" then local j = table.remove(stack)
+      jump[i], jump[j] = j, i end
   end
   local tape, p, i, out = setmetatable({}, {__index = function() return 0 end}), 1, 1, {}
   ::step::
@@ -305,4 +330,5 @@ local function brain(code)
   i = i + 1
   goto step
 end
-print(brain "++++++++[>++++[>++>+++>+++>+<<<<-]>+>+>->>+[<]<-]>>.>---.+++++++..+++.>>.<-.<.+++.------.--------.>>+.")
+print(brain("++++++++[>++++[>++>+++>+++>+<<<<-]>+>+>->>+[<]<-]>>.>---.+++++++..+++." ..
+  ">>.<-.<.+++.------.--------.>>+."))

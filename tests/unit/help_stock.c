@@ -1,3 +1,4 @@
+/* Lua programs run by stock Lua; see help_stock.h. */
 #include "help_stock.h"
 
 #include <lauxlib.h>

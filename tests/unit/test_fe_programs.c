@@ -77,7 +77,8 @@ static void test_program(void **state) {
   compare(&p);
 }
 
-/* Random programs. KILN_LONG=1 runs thousands; KILN_SEED=n runs the one of that seed, and prints it. */
+/* Random programs. KILN_LONG=1 runs thousands; KILN_SEED=n runs the one of that seed and prints
+ * it. */
 static void test_random(void **state) {
   (void)state;
   uint32_t first = 1, last = getenv("KILN_LONG") ? 20000 : 400;

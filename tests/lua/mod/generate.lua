@@ -1,15 +1,17 @@
 -- Random plain programs: generate(seed) gives the text of one. Each prints as it goes and ends by
 -- itself; run by stock Lua and by the evaluator it must print the same.
 --
--- Variables have a kind (number, string, boolean, list, function), so that most of what is generated
--- makes sense; some expressions are ill-typed on purpose, inside `try`. Left alone is what the manual
--- leaves open: a binary operator whose one operand is a variable that the other operand, a call, assigns.
+-- Variables have a kind (number, string, boolean, list, function), so that most of what is
+-- generated makes sense; some expressions are ill-typed on purpose, inside `try`. Left alone is what
+-- the manual leaves open: a binary operator whose one operand is a variable that the other operand,
+-- a call, assigns.
 local T = require "mod.show"
 
 local generate_block
 
 local function new(seed)
-  local g = {out = {}, depth = 0, indent = 0, budget = 60, next_id = 0, scopes = {{}}, functions = 0, breakable = 0}
+  local g = {out = {}, depth = 0, indent = 0, budget = 60, next_id = 0, scopes = {{}},
+    functions = 0, breakable = 0}
   local random = T.random(seed)
   for _ = 1, 5 do random(100) end
   function g.pick(n) return random(n) end
@@ -34,7 +36,8 @@ local function variable(g, kind, writable)
   local found = {}
   for _, scope in ipairs(g.scopes) do
     for _, v in ipairs(scope) do
-      if (kind == nil or v.kind == kind) and not (writable and v.fixed) then found[#found + 1] = v.name end
+      if (kind == nil or v.kind == kind) and not (writable and v.fixed)
+        then found[#found + 1] = v.name end
     end
   end
   return #found > 0 and g.one_of(found) or nil
@@ -50,17 +53,23 @@ local function value(g, kind, depth)
 end
 
 -- No literal 0: stock Lua computes x - 0 as x + 0, which turns -0.0 into 0.0.
-local numbers = {"1", "2", "3", "7", "-1", "10", "0.5", "2.0", "-3.5", "1e3", "0x1f", "1 << 4", "100"}
+local numbers = {"1", "2", "3", "7", "-1", "10", "0.5", "2.0", "-3.5", "1e3", "0x1f", "1 << 4",
+  "100"}
 function expr.n(g, d)
   local k = g.pick(d > 0 and 15 or 1)
   if k <= 3 then return g.one_of(numbers)
   elseif k <= 7 then
-    return ("(%s %s %s)"):format(value(g, "n", d), g.one_of {"+", "-", "*", "+", "-"}, value(g, "n", d))
-  elseif k == 8 then return ("(%s %% %s)"):format(value(g, "n", d), g.one_of {"7", "3.0", "16", "-5"})
+    return ("(%s %s %s)"):format(value(g, "n", d), g.one_of {"+", "-", "*", "+", "-"},
+      value(g, "n", d))
+  elseif k == 8 then return ("(%s %% %s)"):format(value(g, "n", d),
+    g.one_of {"7", "3.0", "16", "-5"})
   elseif k == 9 then return ("(%s // %s)"):format(value(g, "n", d), g.one_of {"3", "2.0", "-4"})
-  elseif k == 10 then return ("#%s"):format(value(g, g.one_of {"s", "l"}, 0):gsub("^[{\"].*", "(%0)"))
-  elseif k == 11 then return ("math.%s(%s, %s)"):format(g.one_of {"max", "min"}, value(g, "n", d), value(g, "n", d))
-  elseif k == 12 then return ("(%s and %s or %s)"):format(value(g, "b", d), value(g, "n", d), value(g, "n", d))
+  elseif k == 10 then return ("#%s"):format(value(g, g.one_of {"s", "l"}, 0):gsub("^[{\"].*",
+    "(%0)"))
+  elseif k == 11 then return ("math.%s(%s, %s)"):format(g.one_of {"max", "min"}, value(g, "n", d),
+    value(g, "n", d))
+  elseif k == 12 then return ("(%s and %s or %s)"):format(value(g, "b", d), value(g, "n", d),
+    value(g, "n", d))
   elseif k == 13 then return ("(tonumber(%s) or %s)"):format(value(g, "s", d), value(g, "n", d))
   elseif k == 14 then return ("at(%s, %s)"):format(value(g, "l", d), value(g, "n", d))
   else return ("(-(%s))"):format(value(g, "n", d)) end
@@ -70,23 +79,31 @@ local strings = {'""', '"a"', '"b"', '"12"', '"x y"', "'q'", "[[long]]", '"\\65\
 function expr.s(g, d)
   local k = g.pick(d > 0 and 10 or 1)
   if k <= 3 then return g.one_of(strings)
-  elseif k <= 5 then return ("cut(%s .. %s)"):format(value(g, "s", d), value(g, g.one_of {"s", "n"}, d))
+  elseif k <= 5 then return ("cut(%s .. %s)"):format(value(g, "s", d),
+    value(g, g.one_of {"s", "n"}, d))
   elseif k == 6 then return ("tostring(%s)"):format(value(g, g.one_of {"n", "b", "s"}, d))
-  elseif k == 7 then return ("(%s):%s()"):format(value(g, "s", d), g.one_of {"upper", "lower", "reverse"})
-  elseif k == 8 then return ("(%s):sub(%d, %d)"):format(value(g, "s", d), g.pick(5) - 3, g.pick(5) - 3)
-  elseif k == 9 then return ("(%s or %s)"):format(g.one_of {"nil", "false", value(g, "s", d)}, value(g, "s", d))
+  elseif k == 7 then return ("(%s):%s()"):format(value(g, "s", d),
+    g.one_of {"upper", "lower", "reverse"})
+  elseif k == 8 then return ("(%s):sub(%d, %d)"):format(value(g, "s", d), g.pick(5) - 3,
+    g.pick(5) - 3)
+  elseif k == 9 then return ("(%s or %s)"):format(g.one_of {"nil", "false", value(g, "s", d)},
+    value(g, "s", d))
   else
-    return ("first((%s):gsub(%s, %s))"):format(value(g, "s", d), g.one_of {'"a"', '"%d"', '"(.)(.)"', '"^x"'}, g.one_of {'"<%0>"', '"%%"', '""'})
+    return ("first((%s):gsub(%s, %s))"):format(value(g, "s", d),
+      g.one_of {'"a"', '"%d"', '"(.)(.)"', '"^x"'}, g.one_of {'"<%0>"', '"%%"', '""'})
   end
 end
 
 function expr.b(g, d)
   local k = g.pick(d > 0 and 9 or 2)
   if k <= 2 then return k == 1 and "true" or "false"
-  elseif k <= 5 then return ("(%s %s %s)"):format(value(g, "n", d), g.one_of {"<", "<=", "==", "~=", ">", ">="}, value(g, "n", d))
-  elseif k == 6 then return ("(%s %s %s)"):format(value(g, "s", d), g.one_of {"<", "==", "~=", ">="}, value(g, "s", d))
+  elseif k <= 5 then return ("(%s %s %s)"):format(value(g, "n", d),
+    g.one_of {"<", "<=", "==", "~=", ">", ">="}, value(g, "n", d))
+  elseif k == 6 then return ("(%s %s %s)"):format(value(g, "s", d),
+    g.one_of {"<", "==", "~=", ">="}, value(g, "s", d))
   elseif k == 7 then return ("(not %s)"):format(value(g, "b", d))
-  elseif k == 8 then return ("(%s %s %s)"):format(value(g, "b", d), g.one_of {"and", "or"}, value(g, "b", d))
+  elseif k == 8 then return ("(%s %s %s)"):format(value(g, "b", d), g.one_of {"and", "or"},
+    value(g, "b", d))
   else return ("(%s == nil)"):format(variable(g) or "nil") end
 end
 
@@ -107,8 +124,10 @@ local function wild(g, d)
   local k = g.pick(d > 0 and 12 or 2)
   local function w() return wild(g, d - 1) end
   if k <= 2 then return variable(g, g.one_of(kinds)) or "nil"
-  elseif k == 3 then return g.one_of {"nil", "1", "2.5", '"5"', '"z"', "true", "{}", "type", "nowhere"}
-  elseif k <= 6 then return ("(%s %s %s)"):format(w(), g.one_of {"+", "-", "*", "/", "%", "//", "^", "..", "<", "<=", "==", "~=", "&", "|", "~", "<<", ">>"}, w())
+  elseif k == 3 then return g.one_of {"nil", "1", "2.5", '"5"', '"z"', "true", "{}", "type",
+    "nowhere"}
+  elseif k <= 6 then return ("(%s %s %s)"):format(w(), g.one_of {"+", "-", "*", "/", "%", "//", "^",
+    "..", "<", "<=", "==", "~=", "&", "|", "~", "<<", ">>"}, w())
   elseif k == 7 then return ("(%s%s)"):format(g.one_of {"-", "#", "~", "not "}, w())
   elseif k == 8 then return ("(%s).%s"):format(w(), g.one_of {"k1", "k2", "x"})
   elseif k == 9 then return ("(%s)[%s]"):format(w(), w())
@@ -146,7 +165,8 @@ function statement.declare(g)
     values[i] = value(g, kind)
     made[i] = {kind, names[i]}
   end
-  g.put(("local %s%s = %s"):format(table.concat(names, ", "), constant and " <const>" or "", table.concat(values, ", ")))
+  g.put(("local %s%s = %s"):format(table.concat(names, ", "), constant and " <const>" or "",
+    table.concat(values, ", ")))
   for _, m in ipairs(made) do declare(g, m[1], m[2], constant) end
 end
 
@@ -296,7 +316,8 @@ statement["function"] = function(g)
   for i = 1, g.pick(3) do params[i] = g.fresh "n" end
   local vararg = g.chance(3)
   local list = table.concat(params, ", ") .. (vararg and ", ..." or "")
-  g.put(g.one_of {"local function " .. f .. "(" .. list .. ")", "local " .. f .. " = function(" .. list .. ")"})
+  g.put(g.one_of {"local function " .. f .. "(" .. list .. ")", "local " .. f .. " = function("
+    .. list .. ")"})
   function_body(g, params, vararg)
   g.put "end"
   declare(g, "f", f, true)
@@ -337,7 +358,8 @@ function statement.closures(g)
     g.functions = g.functions + 1
     block(g, function()
       g.put(("%s = %s + 1"):format(v, v))
-      if variable(g, "n", true) then g.put(("%s = %s"):format(variable(g, "n", true), value(g, "n"))) end
+      if variable(g, "n", true)
+        then g.put(("%s = %s"):format(variable(g, "n", true), value(g, "n"))) end
       g.put(("return %s, %s"):format(v, i))
     end)
     g.functions = g.functions - 1
@@ -348,15 +370,18 @@ function statement.closures(g)
 end
 
 function statement.object(g)
-  g.put(("say(point(%s, %s) %s point(%s, %s))"):format(value(g, "n"), value(g, "n"), g.one_of {"+", "-", "*", "..", "==", "<", "<="}, value(g, "n"), value(g, "n")))
-  g.put(("say(point(%s, 1):scale(%s).x, point(1, 2).missing, -point(3, 4), #point(1, 5))"):format(value(g, "n"), value(g, "n")))
+  g.put(("say(point(%s, %s) %s point(%s, %s))"):format(value(g, "n"), value(g, "n"),
+    g.one_of {"+", "-", "*", "..", "==", "<", "<="}, value(g, "n"), value(g, "n")))
+  local shown = "point(%s, 1):scale(%s).x, point(1, 2).missing, -point(3, 4), #point(1, 5)"
+  g.put("say(" .. shown:format(value(g, "n"), value(g, "n")) .. ")")
 end
 
 function statement.try(g)
   g.put(("say(try(function() return %s end))"):format(wild(g, 4)))
 end
 
-local choices = {"declare", "declare", "declare", "assign", "assign", "assign", "store", "store", "if", "if", "for", "for", "each", "while", "leave",
+local choices = {"declare", "declare", "declare", "assign", "assign", "assign", "store", "store",
+  "if", "if", "for", "for", "each", "while", "leave",
   "leave", "do", "close", "function", "call", "closures", "object", "try", "try", "say"}
 statement.say = say
 
@@ -396,7 +421,8 @@ local function sorted(l)
   local i = 0
   return function() i = i + 1 if keys[i] then return keys[i], i end end
 end
-local function closing(name) return setmetatable({}, {__close = function(_, e) say("close", name, e ~= nil) end}) end
+local function closing(name) return setmetatable({},
+  {__close = function(_, e) say("close", name, e ~= nil) end}) end
 local Point = {}
 Point.__index = Point
 local function point(x, y) return setmetatable({x = x, y = y}, Point) end
@@ -415,5 +441,6 @@ Point.__len = function(a) return a.y end
 return function(seed)
   local g = new(seed)
   for _ = 1, 6 do generate_block(g) end
-  return prelude .. "local function main()\n" .. table.concat(g.out, "\n") .. "\nend\nprint(try(main))\n"
+  return prelude .. "local function main()\n" .. table.concat(g.out,
+    "\n") .. "\nend\nprint(try(main))\n"
 end
