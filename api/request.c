@@ -173,6 +173,11 @@ static bool is_choice(const struct fe_kernel *k, const char *name) {
   return false;
 }
 
+static const char knob_names[] =
+#define KNOB(id, text, min, max, meaning) ", " text
+#include "codegen/knobs.def"
+    ;
+
 static void set_knob(struct resolve *r, const char *key, const char *value) {
   int64_t n;
   const char *end, *error;
@@ -239,12 +244,17 @@ static void set_config(struct resolve *r) {
     const char *value, *key = split(r, "--set", r->req->set[i], &value);
     if (!key)
       continue;
-    if (!is_choice(k, key) && cg_is_knob(key))
+    bool choice = is_choice(k, key);
+    if (!choice && cg_is_knob(key)) {
       set_knob(r, key, value);
-    else if (!k)
+      continue;
+    }
+    if (!k)
       BAD(r, CONFIG, "--set: an IR text has its config fixed; `%s` is no schedule knob", key);
     else
       r->ok &= fe_set_config(fe, k, r->a, FE_SET_TUNE, "--set", r->req->set[i], &asked);
+    if (!choice)
+      diag_note(&r->ctx->diags, DIAG_NOWHERE, "schedule knobs are %s", knob_names + 2);
   }
   if (!k || !r->ok)
     return;
