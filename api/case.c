@@ -472,8 +472,10 @@ static enum kiln_status run_steps(struct case_run *r) {
   count_work(r, &ref);
   if (r->on == KILN_ON_GPU) {
     const struct rt_device_info *info = rt_device_info(r->dev);
-    r->report->device = arena_printf(r->a, "%s, driver API %d.%d", info->name,
-                                     info->driver_version / 1000, info->driver_version % 1000 / 10);
+    char driver[80];
+    if (!rt_driver_version(r->dev, driver, sizeof driver))
+      strcpy(driver, "unknown");
+    r->report->device = arena_printf(r->a, "%s, driver %s", info->name, driver);
     r->report->compile = r->v->info;
     if (r->flags & KILN_CASE_TIME)
       st = time_case(r, &ref);

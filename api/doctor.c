@@ -37,14 +37,20 @@ static void put_gpu(struct strbuf *b, struct kiln_context *ctx, struct rt_device
     return;
   }
   const struct rt_device_info *i = rt_device_info(dev);
+  char driver[80];
+  if (!rt_driver_version(dev, driver, sizeof driver))
+    strcpy(driver, "unknown");
   if (json) {
     sb_puts(b, "{\"name\":");
     sb_put_json(b, i->name, strlen(i->name));
+    sb_puts(b, ",\"driver\":");
+    sb_put_json(b, driver, strlen(driver));
     sb_printf(b, ",\"arch\":\"%s\",\"sm_count\":%d,\"memory_bytes\":%zu,\"l2_bytes\":%zu}", i->arch,
               i->sm_count, i->memory_bytes, i->l2_bytes);
   } else {
-    sb_printf(b, "%-12s %s (%s), %d SMs, %.0f GiB, L2 %.0f MiB\n", "GPU", i->name, i->arch,
-              i->sm_count, (double)i->memory_bytes / (1 << 30), (double)i->l2_bytes / (1 << 20));
+    sb_printf(b, "%-12s %s (%s), driver %s, %d SMs, %.0f GiB, L2 %.0f MiB\n", "GPU", i->name,
+              i->arch, driver, i->sm_count, (double)i->memory_bytes / (1 << 30),
+              (double)i->l2_bytes / (1 << 20));
   }
 }
 

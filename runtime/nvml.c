@@ -36,6 +36,11 @@ enum rt_status rt_gpu_state(struct rt_device *dev, struct rt_gpu_state *out) {
   return RT_OK;
 }
 
+bool rt_driver_version(struct rt_device *dev, char *out, size_t size) {
+  return start_nvml(dev) && size <= UINT32_MAX &&
+         dev->ctx->nvml.nvmlSystemGetDriverVersion(out, (unsigned)size) == NVML_SUCCESS;
+}
+
 void rt_throttle_text(int64_t mask, struct strbuf *out) {
   static const struct {
     int64_t bit;

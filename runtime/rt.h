@@ -327,6 +327,9 @@ struct rt_gpu_state { /* fields are -1 where NVML does not tell */
 };
 /* RT_MISSING without a diagnostic when NVML is not there. */
 enum rt_status rt_gpu_state(struct rt_device *dev, struct rt_gpu_state *out);
+/* The driver's release, "580.159.04" (80 bytes are enough). False, without a diagnostic, where NVML is
+ * not there. */
+bool rt_driver_version(struct rt_device *dev, char *out, size_t size);
 /* "sw_power_cap|hw_slowdown", "none". */
 void rt_throttle_text(int64_t mask, struct strbuf *out);
 
