@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,31 +37,10 @@ static bool read_file(const char *path, struct strbuf *text, const char **error)
   return true;
 }
 
-/* require reads root/path; the frontend has checked that path stays below the root by its form, here
- * the real paths are compared, so that links cannot leave it. */
 static bool read_module(void *user, const char *path, struct strbuf *text, const char **error) {
   struct kiln_file *file = user;
-  char full[4096], *real = NULL, *real_root = NULL;
   *error = NULL;
-  if (!file->root || snprintf(full, sizeof full, "%s/%s", file->root, path) >= (int)sizeof full)
-    return false;
-  real = realpath(full, NULL);
-  real_root = realpath(file->root, NULL);
-  bool inside = real && real_root && str_starts(real, real_root) &&
-                (real[strlen(real_root)] == '/' || str_eq(real_root, "/"));
-  bool exists = real != NULL;
-  bool fits = exists && strlen(real) < sizeof full;
-  if (fits)
-    strcpy(full, real);
-  (free)(real); /* from realpath: the C library's own */
-  (free)(real_root);
-  if (!exists)
-    return false;
-  if (!inside || !fits) {
-    *error = "it lies outside the kernel root";
-    return false;
-  }
-  return read_file(full, text, error);
+  return file->root && fe_read_module(file->root, path, text, error);
 }
 
 /* Text comes in pieces of any size; the log gets lines (a very long one in parts). */

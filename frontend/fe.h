@@ -242,4 +242,12 @@ bool fe_inputs(struct fe_file *f, const struct fe_kernel *k, const struct fe_pro
 bool fe_oracle(struct fe_file *f, const struct fe_kernel *k, const struct fe_problem *p,
                const struct fe_array *arrays, struct fe_array *results);
 
+/* ---- modules (lib_file.c) ---- */
+
+/* For fe_host.read_module: appends root/path to *text. false: there is no such file, or *error says
+ * why it is not read: it lies outside the root (a symbolic link), is no plain file, or has more
+ * than FE_MODULE_MAX bytes. `root` NULL or "": the current folder. */
+#define FE_MODULE_MAX (4u << 20)
+bool fe_read_module(const char *root, const char *path, struct strbuf *text, const char **error);
+
 #endif

@@ -167,10 +167,4 @@ void fe_lib_add_format(lua_State *L, const struct fe_lib_host *host);
 /* Pushes "0x000000000001": a serial number in place of an address. */
 const char *fe_lib_push_serial(lua_State *L, int idx);
 
-/* For fe_host.read_module: appends root/path to *text. false: there is no such file, or *error says
- * why it is not read: it lies outside the root (a symbolic link), is no plain file, or has more
- * than FE_LIB_MODULE_MAX bytes. `root` NULL or "": the current folder. */
-#define FE_LIB_MODULE_MAX (4u << 20)
-bool fe_lib_read_file(const char *root, const char *path, struct strbuf *text, const char **error);
-
 #endif

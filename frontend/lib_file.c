@@ -1,7 +1,7 @@
 /* Reading a module file below the kernel root, and nothing else: a symbolic link that leads out, a
  * device, a folder, a huge file are refused. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include "frontend/lib.h"
+#include "frontend/fe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static ssize_t read_plain(const char *name, const struct stat *want, char *to, s
   return got;
 }
 
-bool fe_lib_read_file(const char *root, const char *path, struct strbuf *text, const char **error) {
+bool fe_read_module(const char *root, const char *path, struct strbuf *text, const char **error) {
   struct arena *a = text->arena;
   char real_root[PATH_MAX], real[PATH_MAX];
   *error = NULL;
@@ -69,9 +69,9 @@ bool fe_lib_read_file(const char *root, const char *path, struct strbuf *text, c
     *error = "it is not a plain file";
     return false;
   }
-  if (st.st_size > (off_t)FE_LIB_MODULE_MAX) {
-    *error = arena_printf(a, "it has %lld bytes; the limit is %u", (long long)st.st_size,
-                          FE_LIB_MODULE_MAX);
+  if (st.st_size > (off_t)FE_MODULE_MAX) {
+    *error =
+        arena_printf(a, "it has %lld bytes; the limit is %u", (long long)st.st_size, FE_MODULE_MAX);
     return false;
   }
   size_t size = (size_t)st.st_size;

@@ -1,5 +1,6 @@
 /* The sandbox library in a stock lua_State: programs whose output must be stock Lua's, journalled
  * writes, device values, limits, require, and failing allocations. */
+#include "frontend/fe.h"
 #include "frontend/lib.h"
 #include "help_stock.h"
 
@@ -199,7 +200,7 @@ static bool host_read_module(void *user, lua_State *L, const char *path) {
   }
   struct strbuf text = {.arena = &b->arena};
   const char *error;
-  bool ok = fe_lib_read_file(b->root, path, &text, &error);
+  bool ok = fe_read_module(b->root, path, &text, &error);
   if (ok)
     lua_pushlstring(L, sb_str(&text), text.n);
   else
@@ -920,11 +921,11 @@ static void test_module_files(void **state) {
   assert_int_equal(mkdir(path, 0700), 0);
   snprintf(path, sizeof path, "%s/pipe.lua", root);
   assert_int_equal(mkfifo(path, 0600), 0);
-  char *big = calloc(1, FE_LIB_MODULE_MAX + 1);
+  char *big = calloc(1, FE_MODULE_MAX + 1);
   assert_non_null(big);
-  memset(big, '\n', FE_LIB_MODULE_MAX + 1);
-  write_file(root, "big.lua", big, FE_LIB_MODULE_MAX + 1);
-  write_file(root, "full.lua", big, FE_LIB_MODULE_MAX);
+  memset(big, '\n', FE_MODULE_MAX + 1);
+  write_file(root, "big.lua", big, FE_MODULE_MAX + 1);
+  write_file(root, "full.lua", big, FE_MODULE_MAX);
   free(big);
 
   struct box b;
