@@ -115,7 +115,10 @@ static struct dsl_val *one(struct fe_file *f, enum ir_opcode op, const char *wha
 /* x * (1 + g) / 2 */
 static struct dsl_val *half_gate(struct fe_file *f, const char *what, struct dsl_val *x,
                                  struct dsl_val *g) {
-  return two(f, IR_MUL, what, with_num(f, IR_MUL, what, x, 0.5), with_num(f, IR_ADD, what, g, 1));
+  /* one after the other: C leaves the order of arguments open, and with it that of the ops */
+  struct dsl_val *gate = with_num(f, IR_ADD, what, g, 1);
+  struct dsl_val *half = with_num(f, IR_MUL, what, x, 0.5);
+  return two(f, IR_MUL, what, half, gate);
 }
 
 static struct dsl_val *d_gelu(struct fe_file *f, const char *what, struct dsl_val *x) {
