@@ -84,8 +84,7 @@ static void test_accepted(void **state) {
       "goto a ::a::",
       "::a:: goto a",
       "do goto a end ::a::",
-      "for i=1,2 do goto continue local x "
-      "::continue:: end",
+      "for i=1,2 do goto continue local x ::continue:: end",
       "::a:: ::b:: ::c::",
       "do ::a:: end ::a::",
       "goto e local x ::e:: ; ::f::",
