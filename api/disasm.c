@@ -33,7 +33,7 @@ static bool find_tool(char *path, size_t size) {
   return found;
 }
 
-/* Starts the tool on a file with its output on a pipe; -1 on failure. */
+/* Starts the tool on a file with all that it says on a pipe; -1 on failure. */
 static pid_t start(char *tool, char *file, int *out) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -43,6 +43,7 @@ static pid_t start(char *tool, char *file, int *out) {
   if (posix_spawn_file_actions_init(&actions) == 0) {
     char *argv[] = {tool, (char[]){"-c"}, file, NULL};
     if (posix_spawn_file_actions_adddup2(&actions, ends[1], 1) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 2) != 0 ||
         posix_spawn(&pid, tool, &actions, NULL, argv, environ) != 0)
       pid = -1;
     posix_spawn_file_actions_destroy(&actions);
@@ -90,6 +91,7 @@ enum kiln_status api_disassemble(struct kiln_context *ctx, const void *cubin, si
   pid_t pid = start(tool, file, &pipe_end);
   bool ok = pid >= 0, memory = true;
   char buffer[8192];
+  size_t before = out->n;
   while (ok) {
     ssize_t k = read(pipe_end, buffer, sizeof buffer);
     if (k < 0 && errno == EINTR)
@@ -107,7 +109,9 @@ enum kiln_status api_disassemble(struct kiln_context *ctx, const void *cubin, si
   unlink(file);
   if (!memory)
     return api_no_memory(ctx);
-  if (!ok)
-    API_ERROR(ctx, FILE, "%s failed on the cubin", tool);
+  if (!ok) {
+    const char *said = sb_str(out) + before;
+    API_ERROR(ctx, FILE, "%s failed on the cubin: %.*s", tool, (int)strcspn(said, "\n"), said);
+  }
   return ok ? KILN_OK : KILN_FAILED;
 }
