@@ -1,4 +1,4 @@
-/* The error policy (docs: testing, "Numerical policy"): is this output right?
+/* The error policy (docs/numerics.md, "Error policy"): is this output right?
  *
  * An output passes if nothing of it is unwritten, its special values are where the reference has
  * them, and then: bit for bit in exact mode; otherwise, per block of 128 x 128 (or 128 rows), its
