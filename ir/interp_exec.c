@@ -74,7 +74,7 @@ static void move_values(struct interp *in, uint32_t n, const struct ir_val *from
 static void move_yielded(struct interp *in, struct ir_block b, uint32_t skip,
                          const struct ir_val *to) {
   const struct ir_opnode *end = ir_op_at(in->m, last_op(in, b));
-  move_values(in, end->n_in - skip, end->in + skip, to, b);
+  move_values(in, end->n_in - skip, end->n_in > skip ? end->in + skip : NULL, to, b);
 }
 
 /* ---- control ---- */

@@ -286,7 +286,6 @@ static void test_refused(void **state) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     check_same_n(texts[i], strlen(texts[i]));
   check_same_n("x = 'a\0b' y", 11);
-  check_same_n("x \0 = 1", 7);
 }
 
 /* ---- mutations ---- */
