@@ -1,10 +1,11 @@
 /* Layouts: maps from hardware coordinates to tile coordinates.
  *
- * A layout is a list of modes. Each hardware index (cta, warpgroup, warp, lane, register, packed
- * element) is split by the extents of its modes, fastest first (mixed radix, so extents need not be
- * powers of two), and digit d of a mode moves the tile coordinate by d * step[]. The coordinate of an
- * element is the sum over all modes. A mode with all steps 0 replicates; one marked `unreduced`
- * holds partial results to be combined. Coordinates at or past the shape are padding.
+ * A layout is a list of modes. Each hardware index (cta, warpgroup, warp, lane, register: elements
+ * packed into one register count singly) is split by the extents of its modes, fastest first (mixed
+ * radix, so extents need not be powers of two), and digit d of a mode moves the tile coordinate by
+ * d * step[]. The coordinate of an element is the sum over all modes. A mode with all steps 0
+ * replicates; one marked `unreduced` holds partial results to be combined. Coordinates at or past
+ * the shape are padding.
  *
  * Example, the accumulator of mma.m16n8 over a (16,8) tile:
  *   reg 2:(0,1) 2:(8,0)   lane 4:(0,2) 8:(1,0)
