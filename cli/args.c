@@ -34,8 +34,9 @@ static const struct option {
     {"seed", NUMBER, offsetof(struct cli_options, seed), "N", "seed of random inputs"},
     {"root", TEXT, offsetof(struct cli_options, root), "DIR", "folder that require reads from"},
     {"stage", TEXT, offsetof(struct cli_options, stage), "S",
-     "tile, scheduled, machine, cuda, ptx, sass or recipe"},
-    {"after", TEXT, offsetof(struct cli_options, after), "PASS", "stop after this pass"},
+     "tile (default), scheduled, machine, recipe, cuda, ptx or sass"},
+    {"after", TEXT, offsetof(struct cli_options, after), "PASS",
+     "IR after this pass (a wrong name lists them)"},
     {"on", TEXT, offsetof(struct cli_options, on), "WHERE",
      "interp or gpu (default: gpu if present)"},
     {"exact", FLAG, offsetof(struct cli_options, exact), NULL,
@@ -158,7 +159,7 @@ int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_opt
       break;
     case NUMBER:
       if (!parse_number(value, field))
-        return usage_error(cmd, "expected a whole number, got", value);
+        return usage_error(cmd, "expected a whole number of at least 0, got", value);
       break;
     case FLAG: break;
     }

@@ -17,7 +17,7 @@ const struct cli_command cli_commands[] = {
     {"check", "FILE [options]",
      "Trace, verify and compile the kernels of FILE for the given targets. Needs no GPU.",
      KERNEL_OPTIONS, 1, 1, cmd_check},
-    {"show", "FILE --stage STAGE [options]", "Print a stage of a kernel's way to the GPU.",
+    {"show", "FILE [options]", "Print a stage of a kernel's way to the GPU.",
      KERNEL_OPTIONS "stage after lineinfo output", 1, 1, cmd_show},
     {"run", "FILE [options]",
      "Run a kernel on random inputs, verify it, time it, say what bounds it.",

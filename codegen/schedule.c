@@ -44,9 +44,9 @@ bool cg_schedule_set(struct cg_schedule *s, const char *key, int64_t value, stru
   }
   bool whole_warps = k != CG_KNOB_THREADS || value % 32 == 0;
   if (value < knobs[k].min || value > knobs[k].max || !whole_warps) {
-    *error = arena_printf(a, "schedule knob `%s` (%s) is %lld; it must be %lld to %lld", key,
+    *error = arena_printf(a, "schedule knob `%s` (%s) is %lld; it must be %lld to %lld%s", key,
                           knobs[k].meaning, (long long)value, (long long)knobs[k].min,
-                          (long long)knobs[k].max);
+                          (long long)knobs[k].max, whole_warps ? "" : ", a multiple of 32");
     return false;
   }
   s->knob[k] = value;
