@@ -1,5 +1,5 @@
-/* Option parsing: one table of options; `--name value` and `--name=value`; lists may repeat and take
- * comma-separated items; `--` ends options. */
+/* Option parsing: one table of options; `--name value` and `--name=value`; lists may repeat and
+ * take comma-separated items; `--` ends options. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 enum option_kind { FLAG, TEXT, LIST, PAIRS, NUMBER };
 
-/* LIST takes comma-separated items; PAIRS comma-separated KEY=VALUE items (a comma inside a value is
- * kept where what follows it has no '='). */
+/* LIST takes comma-separated items; PAIRS comma-separated KEY=VALUE items (a comma inside a value
+ * is kept where what follows it has no '='). */
 static const struct option {
   const char *name;
   enum option_kind kind;

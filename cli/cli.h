@@ -36,8 +36,8 @@ struct cli_command {
 extern const struct cli_command cli_commands[];
 extern const uint32_t cli_n_commands;
 
-/* args.c: fills `o` from the words after the command's name. Returns CLI_OK, or prints what is wrong
- * to stderr and returns CLI_USAGE. */
+/* args.c: fills `o` from the words after the command's name. Returns CLI_OK, or prints what is
+ * wrong to stderr and returns CLI_USAGE. */
 int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_options *o);
 /* Usage and options of a command. */
 void cli_print_help(const struct cli_command *cmd, FILE *out);

@@ -1,9 +1,10 @@
 /* Kiln: a kernel-generation compiler and autotuner for NVIDIA GPUs. The public C API.
  *
- * A context holds the allocator, limits, diagnostics and the libraries that were found. A file is a
- * loaded kernel file; a variant is one kernel of it, specialised: config, constants, facts about the
- * arguments, and target chosen. From a variant: show a stage as text, interpret on the CPU, compile
- * to a cubin, launch on a GPU. A case bundles all that with inputs, an oracle and a verdict.
+ * A context holds the allocator, limits, diagnostics and the libraries that were found. A file is
+ * a loaded kernel file; a variant is one kernel of it, specialised: config, constants, facts about
+ * the arguments, and target chosen. From a variant: show a stage as text, interpret on the CPU,
+ * compile to a cubin, launch on a GPU. A case bundles all that with inputs, an oracle and a
+ * verdict.
  *
  * Every call returns a status; on anything but KILN_OK the context's diagnostics say why. No call
  * exits, aborts, installs signal handlers, or keeps global state.
@@ -165,12 +166,13 @@ KILN_API void kiln_variant_free(struct kiln_variant *v);
 KILN_API const char *kiln_variant_kernel(const struct kiln_variant *v);
 KILN_API const char *kiln_variant_target(const struct kiln_variant *v);
 /* The variant's key: 32 hexadecimal digits over IR text, config, specialization, target, emitter
- * version, NVRTC version and options (the latter two only once NVRTC was found). Lowers if need be. */
+ * version, NVRTC version and options (the latter two only once NVRTC was found). Lowers if need
+ * be. */
 KILN_API enum kiln_status kiln_variant_key(struct kiln_variant *v, char out[33]);
 
-/* Text of a stage: "tile", "scheduled", "machine", "cuda", "ptx", "sass", "recipe"; NULL: "tile", or
- * the stage of the IR text that was loaded. after: the IR after that pass (NULL: all of the stage).
- * sass needs nvdisasm. The text lives until the next call on this variant. */
+/* Text of a stage: "tile", "scheduled", "machine", "cuda", "ptx", "sass", "recipe"; NULL: "tile",
+ * or the stage of the IR text that was loaded. after: the IR after that pass (NULL: all of the
+ * stage). sass needs nvdisasm. The text lives until the next call on this variant. */
 KILN_API enum kiln_status kiln_show(struct kiln_variant *v, const char *stage, const char *after,
                                     const char **text);
 
@@ -216,13 +218,15 @@ KILN_API enum kiln_status kiln_interpret(struct kiln_variant *v, const struct ki
                                          uint32_t n_args, bool exact);
 
 struct kiln_launch;
-/* Compiles and loads if need be, checks the arguments against the variant (dims, strides, alignment,
- * no overlap of an output with another argument), evaluates the launch recipe. The tensors must stay
+/* Compiles and loads if need be, checks the arguments against the variant (dims, strides,
+ * alignment, no overlap of an output with another argument), evaluates the launch recipe (grid,
+ * parameters, shared memory, checks: what kiln_show prints as "recipe"). The tensors must stay
  * where they are while the launch is used. device: CUDA ordinal. */
 KILN_API enum kiln_status kiln_prepare(struct kiln_variant *v, int device,
                                        const struct kiln_arg *args, uint32_t n_args,
                                        struct kiln_launch **out);
-/* Enqueues on `stream` (a CUstream; NULL = the default stream). No allocation, hashing or look-up. */
+/* Enqueues on `stream` (a CUstream; NULL = the default stream). No allocation, hashing or
+ * look-up. */
 KILN_API enum kiln_status kiln_launch(struct kiln_launch *launch, void *stream);
 KILN_API void kiln_launch_free(struct kiln_launch *launch);
 
