@@ -80,6 +80,8 @@ enum kiln_status api_nvrtc_version(struct kiln_context *ctx, int *major, int *mi
 void api_log(struct kiln_context *ctx, enum kiln_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 bool api_interrupted(void *ctx);
+/* A line that a kernel prints: to the log. */
+void api_print_line(void *ctx, const char *line);
 #define API_ERROR(ctx, id, ...)                                                                    \
   diag_report(&(ctx)->diags, DIAG_ERROR, DIAG_##id, DIAG_NOWHERE, __VA_ARGS__)
 double api_now_ms(void);

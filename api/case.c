@@ -166,6 +166,7 @@ static enum kiln_status run_interp(struct case_run *r) {
                                .grid_seed = p->seed + 1,
                                .check_races = true,
                                .interrupted = api_interrupted,
+                               .print = api_print_line,
                                .user = r->ctx};
   struct api_mark before = api_mark(r->ctx);
   return interp_run(r->v->tile, args, p->n_args, &opt, &r->ctx->diags, &r->ctx->mem)

@@ -75,6 +75,10 @@ void api_log(struct kiln_context *ctx, enum kiln_log_level level, const char *fm
   ctx->opt.log(ctx->opt.log_user, level, line);
 }
 
+void api_print_line(void *user, const char *line) {
+  api_log(user, KILN_LOG_INFO, "%s", line);
+}
+
 double api_now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -126,6 +126,7 @@ static enum kiln_status interpret(void *user) {
   }
   struct interp_options opt = {.domain = c->exact ? INTERP_DOUBLE : INTERP_ROUNDED,
                                .interrupted = api_interrupted,
+                               .print = api_print_line,
                                .user = ctx};
   struct api_mark before = api_mark(ctx);
   return interp_run(m, args, c->n_args, &opt, &ctx->diags, &ctx->mem)
