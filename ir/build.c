@@ -1,8 +1,8 @@
 /* Making and changing modules; see ir.h.
  *
- * Operand, result and attribute arrays of an op have room for the next power of two of their count,
- * so that appending one element is amortised without a capacity field. Attributes are kept sorted by
- * key: their order in the text never depends on the order in which they were set. */
+ * Operand, result and attribute arrays of an op have room for the next power of two of their
+ * count, so that appending one element is amortised without a capacity field. Attributes are kept
+ * sorted by key: their order in the text never depends on the order in which they were set. */
 #include "base/check.h"
 #include "base/num.h"
 #include "ir/ir.h"

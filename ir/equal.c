@@ -1,6 +1,6 @@
-/* Structural equality of modules. Both are walked in step; two values are equal if they were defined
- * at the same place of their walks. Names of arguments, dims and resources count, names of values
- * and locations do not. */
+/* Structural equality of modules. Both are walked in step; two values are equal if they were
+ * defined at the same place of their walks. Names of arguments, dims and resources count, names of
+ * values and locations do not. */
 #include "ir/ir.h"
 #include "ir/table.h"
 #include "ir/text.h"

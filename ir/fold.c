@@ -1,8 +1,8 @@
 /* Elementwise ops on constants, with the results that the interpreter's rounded domain gives.
  *
- * Sums, products and quotients are taken in double and rounded once to the dtype: for every type of
- * at most 24 bits of mantissa that is the correctly rounded result, as double has more than twice as
- * many. Nothing is folded whose result is not fixed to the bit on every target. */
+ * Sums, products and quotients are taken in double and rounded once to the dtype: for every type
+ * of at most 24 bits of mantissa that is the correctly rounded result, as double has more than
+ * twice as many. Nothing is folded whose result is not fixed to the bit on every target. */
 #include "base/num.h"
 #include "ir/passes.h"
 

@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "ir/lex.h"
 
-/* A block whose `}` has not come yet. owner 0: the body, or the block of an op that had an error. */
+/* A block whose `}` has not come yet. owner 0: the body, or the block of an op with an error. */
 struct ir_open_block {
   struct ir_block block;
   struct ir_op owner;

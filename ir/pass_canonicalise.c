@@ -11,8 +11,9 @@
  *    kernel text says, `acc = acc + dot(a, b)` accumulates in place (docs/ir.md). The order of a
  *    dot's sum is unspecified anyway.
  *
- * One walk in order, operands replaced on the way; what becomes simpler only later (a carried value
- * that turned out not to change) is met in the next round. What loses its last use is left for dce. */
+ * One walk in order, operands replaced on the way; what becomes simpler only later (a carried
+ * value that turned out not to change) is met in the next round. What loses its last use is left
+ * for dce. */
 #include "base/check.h"
 #include "ir/passes.h"
 #include "ir/rules.h"

@@ -1,5 +1,6 @@
-/* Common subexpressions: an op that computes what an op before it computed, where that one's results
- * are visible, gives way to it. Pure ops without blocks only, by value numbering in one walk.
+/* Common subexpressions: an op that computes what an op before it computed, where that one's
+ * results are visible, gives way to it. Pure ops without blocks only, by value numbering in one
+ * walk.
  *
  * The table of available ops is a hash table whose entries form a stack: those of a block are taken
  * off at its end, as its values are not visible after it. */

@@ -1,9 +1,9 @@
 /* Removal of what has no use: pure ops and loads whose results nobody needs, loops and conditionals
  * without effects, and single carried values of those that stay.
  *
- * Marks from the effects backwards. A for or if that stays needs its condition or bounds; each of its
- * results is needed on its own, with the values that feed it round the loop. Loops on a condition
- * are kept whole: whether they end is part of what a kernel does. */
+ * Marks from the effects backwards. A for or if that stays needs its condition or bounds; each of
+ * its results is needed on its own, with the values that feed it round the loop. Loops on a
+ * condition are kept whole: whether they end is part of what a kernel does. */
 #include "base/bitset.h"
 #include "ir/passes.h"
 #include "ir/walk.h"

@@ -1,7 +1,7 @@
 /* Modules as text; the grammar is in docs/ir.md, the exact inverse in parse.c.
  *
- * Needs nothing of a module but sound links: a module that breaks verifier rules is printed as it is
- * (the runner shows it when a pass went wrong). Not recursive. */
+ * Needs nothing of a module but sound links: a module that breaks verifier rules is printed as it
+ * is (the runner shows it when a pass went wrong). Not recursive. */
 #include "ir/text.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
-/* Names and kinds of attribute keys and resource kinds: what the printer, the parser and the verifier
- * need of attrs.def and res_kinds.def. Ops themselves: ir_info, ir_find_opcode in ir.h. */
+/* Names and kinds of attribute keys and resource kinds: what the printer, the parser and the
+ * verifier need of attrs.def and res_kinds.def. Ops themselves: ir_info, ir_find_opcode. */
 #ifndef KILN_IR_TABLE_H
 #define KILN_IR_TABLE_H
 

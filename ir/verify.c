@@ -2,9 +2,9 @@
  *
  * Reports every broken rule and goes on: the module's head (arguments, dims, facts, grid, entry
  * arguments, resources), then each op in order: what the op table says, that operands are visible
- * (defined before, in an enclosing block), then the op's rule (rules.def). Needs sound links between
- * ops and blocks; anything else may be wrong, as in a text just parsed. Not recursive before depth
- * is known to be bounded. */
+ * (defined before, in an enclosing block), then the op's rule (rules.def). Needs sound links
+ * between ops and blocks; anything else may be wrong, as in a text just parsed. Not recursive
+ * before depth is known to be bounded. */
 #include "ir/verify.h"
 
 #include "base/bitset.h"

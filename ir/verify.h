@@ -15,7 +15,7 @@ struct ir_notes {
   VEC(struct ir_note) list;
 };
 
-/* As ir_verify; findings also go to `notes` (NULL: not wanted), at most as many as the sink keeps. */
+/* As ir_verify; findings also go to `notes` (NULL: none), at most as many as the sink keeps. */
 bool ir_verify_notes(const struct ir_module *m, struct diag_sink *diags, struct ir_notes *notes);
 
 /* print.c: ir_print with `; ^ text` under each op that has a finding. */

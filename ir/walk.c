@@ -1,5 +1,5 @@
-/* The walk over ops in order. Not recursive: nesting depth costs no C stack, so it may run on modules
- * that the verifier has not seen. */
+/* The walk over ops in order. Not recursive: nesting depth costs no C stack, so it may run on
+ * modules that the verifier has not seen. */
 #include "ir/walk.h"
 
 struct ir_op ir_walk_up(const struct ir_module *m, struct ir_block b, struct ir_block stop) {

@@ -419,8 +419,8 @@ static void test_equal_sees_structure(void **state) {
 
 /* ---- layouts ---- */
 
-/* The accumulator of mma.m16n8: PTX ISA, figure of the C fragment: c0, c1 in row lane / 4, c2, c3 in
- * row lane / 4 + 8; column (lane % 4) * 2 + (i & 1). */
+/* The accumulator of mma.m16n8: PTX ISA, figure of the C fragment: c0, c1 in row lane / 4, c2, c3
+ * in row lane / 4 + 8; column (lane % 4) * 2 + (i & 1). */
 static void test_layout_of_mma(void **state) {
   (void)state;
   struct help_arena h;
