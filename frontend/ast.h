@@ -18,16 +18,14 @@ struct fe_name {
   const char *s; /* NUL-terminated; may contain zeros */
   size_t n;
   uint32_t hash;
-  uint16_t keyword;        /* enum fe_token_type, or 0 */
-  int ref;                 /* index in the Lua registry once fe_bind_names ran, else 0 */
-  struct fe_name *unbound; /* list of those without */
+  uint16_t keyword; /* enum fe_token_type, or 0 */
+  int ref;          /* of the Lua string in the registry, once it was needed; else 0 */
 };
 
 struct fe_names {
   struct arena *arena;
   struct fe_name **at; /* open addressing */
   uint32_t n, cap;
-  struct fe_name *unbound;
 };
 
 void fe_names_init(struct fe_names *t, struct arena *a);
@@ -255,7 +253,9 @@ struct fe_parser {
   struct fe_funcstate *fs;
   struct fe_name *env; /* "_ENV" */
   uint32_t n_vars;
-  const char *stack_base; /* frame address where the limit counts from */
+  uint32_t work;                              /* comparisons of names since the last charge */
+  void (*charge)(void *user, uint64_t steps); /* lex.user; raises when the limit is passed */
+  const char *stack_base;                     /* frame address where the limit counts from */
   size_t stack_limit;
 };
 
@@ -278,8 +278,8 @@ bool fe_scope_in_loop(const struct fe_parser *p);
 
 /* ---- parse.c ---- */
 
-/* The main function of a file. p->lex (with arena, names, L, fail, user) and the stack limits must be
- * set, the rest zero. Raises through lex.fail. */
+/* The main function of a file. p->lex (with arena, names, L, fail, user), charge and the stack limits
+ * must be set, the rest zero. Raises through lex.fail. */
 struct fe_func *fe_parse(struct fe_parser *p, uint32_t file, const char *text, size_t n);
 
 /* True where the C stack below `base` is used up. */

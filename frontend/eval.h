@@ -18,8 +18,6 @@
 #include "frontend/stage.h"
 
 #include <locale.h>
-#include <setjmp.h>
-
 struct fe_stamp {
   uint32_t born, logged;
 };

@@ -38,20 +38,18 @@ static uint32_t intern_stack(struct fe_state *fe, struct diag_loc loc, uint32_t 
   return fe->stacks.n;
 }
 
-/* The stack of A's callers. Interned from the outermost, without recursion: stacks can be deep. */
+/* The stack of A's callers. Interned from the outermost on, without recursion: stacks can be deep. */
 static uint32_t callers_of(struct fe_state *fe, struct fe_act *A) {
-  while (!A->has_callers) {
-    struct fe_act *B = A; /* the outermost one whose own callers are known */
-    while (B->up && !B->up->has_callers)
-      B = B->up;
-    if (B->up) {
-      B->callers = intern_stack(fe, fe_node_loc(B->up, B->up->node), B->up->callers);
-    } else {
-      B->callers = 0;
-    }
+  struct fe_act *B = A;
+  while (!B->has_callers && B->up)
+    B = B->up;
+  for (;; B = B->down) {
+    if (!B->has_callers)
+      B->callers = B->up ? intern_stack(fe, fe_node_loc(B->up, B->up->node), B->up->callers) : 0;
     B->has_callers = true;
+    if (B == A)
+      return A->callers;
   }
-  return A->callers;
 }
 
 uint32_t fe_callstack(struct fe_state *fe) {

@@ -65,6 +65,7 @@ static void index_other(struct fe_state *fe, struct fe_act *A, const struct fe_n
 
 static void eval_index(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
   lua_State *L = fe->L;
+  fe_enter(fe);
   fe_eval(fe, A, n->a);
   fe_eval(fe, A, n->b);
   if (lua_istable(L, -2)) {
@@ -579,6 +580,7 @@ void fe_eval(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
   case FE_PAREN: fe_eval(fe, A, n->a); return;
   case FE_INDEX: eval_index(fe, A, n); return;
   case FE_FIELD:
+    fe_enter(fe);
     fe_eval(fe, A, n->a);
     get_field(fe, A, n);
     return;

@@ -59,8 +59,6 @@ struct fe_name *fe_name_get(struct fe_names *t, const char *s, size_t n) {
   name->s = arena_strndup(t->arena, s, n);
   name->n = n;
   name->hash = hash;
-  name->unbound = t->unbound;
-  t->unbound = name;
   t->at[k] = name;
   t->n++;
   return name;

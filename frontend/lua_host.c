@@ -205,6 +205,10 @@ static void syntax_error(void *user, enum diag_id id, struct diag_loc loc, const
   fe_error_at(user, id, loc, "%s", message);
 }
 
+static void charge_parser(void *user, uint64_t steps) {
+  fe_charge(user, steps);
+}
+
 static struct fe_func *find_file(const struct fe_state *fe, const char *name, const char *text,
                                  size_t n) {
   for (uint32_t i = 0; i < fe->files.n; i++) {
@@ -223,6 +227,7 @@ void fe_load_text(struct fe_state *fe, const char *name, const char *text, size_
                                   .L = fe->L,
                                   .fail = syntax_error,
                                   .user = fe},
+                          .charge = charge_parser,
                           .stack_base = fe->stack_base,
                           .stack_limit = fe->host.limits.c_stack};
     uint32_t file = diag_add_file(fe->host.diags, name, text, n);

@@ -5,6 +5,15 @@
 
 #define MAX_SLOTS 50000 /* of one function */
 
+/* Names are searched for from end to end; a file with very many must not take for ever. */
+static void count_work(struct fe_parser *p, uint32_t comparisons) {
+  p->work += comparisons;
+  if (p->work > 10000) {
+    p->charge(p->lex.user, p->work / 16);
+    p->work = 0;
+  }
+}
+
 static void refuse_env(struct fe_parser *p, struct fe_name *name, uint32_t line, uint32_t col) {
   if (name == p->env)
     fe_lex_error(&p->lex, DIAG_NOT_AVAILABLE, line, col, "`_ENV` is not available in kernels");
@@ -89,7 +98,9 @@ void fe_func_close(struct fe_parser *p) {
   p->fs = fs->up;
 }
 
-static struct fe_var *find_local(const struct fe_funcstate *fs, const struct fe_name *name) {
+static struct fe_var *find_local(struct fe_parser *p, const struct fe_funcstate *fs,
+                                 const struct fe_name *name) {
+  count_work(p, fs->active.n);
   for (uint32_t i = fs->active.n; i-- > 0;)
     if (fs->active.at[i]->name == name)
       return fs->active.at[i];
@@ -114,14 +125,14 @@ static uint32_t upvalue_index(struct fe_parser *p, struct fe_funcstate *fs, stru
 
 void fe_scope_resolve(struct fe_parser *p, struct fe_node *node, struct fe_name *name) {
   refuse_env(p, name, node->line, node->col);
-  struct fe_var *v = find_local(p->fs, name);
+  struct fe_var *v = find_local(p, p->fs, name);
   if (v) {
     node->kind = FE_LOCAL;
     node->u.var = v;
     return;
   }
   for (struct fe_funcstate *fs = p->fs->up; fs; fs = fs->up)
-    if ((v = find_local(fs, name)) != NULL) {
+    if ((v = find_local(p, fs, name)) != NULL) {
       v->captured = true;
       node->kind = FE_UPVALUE;
       node->u.var = v;
@@ -152,6 +163,7 @@ static void link_goto(struct fe_parser *p, const struct fe_goto *g, struct fe_la
 
 void fe_scope_goto(struct fe_parser *p, struct fe_node *node, struct fe_name *name) {
   struct fe_funcstate *fs = p->fs;
+  count_work(p, fs->labels.n);
   for (uint32_t i = fs->labels.n; i-- > 0;)
     if (fs->labels.at[i]->name == name) {
       node->u.label = fs->labels.at[i];
@@ -163,6 +175,7 @@ void fe_scope_goto(struct fe_parser *p, struct fe_node *node, struct fe_name *na
 
 void fe_scope_label(struct fe_parser *p, struct fe_label *label, bool last) {
   struct fe_funcstate *fs = p->fs;
+  count_work(p, fs->labels.n + fs->gotos.n);
   for (uint32_t i = 0; i < fs->labels.n; i++)
     if (fs->labels.at[i]->name == label->name)
       fe_lex_error(&p->lex, DIAG_SYNTAX, label->line, label->col,

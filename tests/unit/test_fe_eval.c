@@ -227,6 +227,17 @@ static void test_depth_limit(void **state) {
           "local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end return f(3000)",
           (struct fe_limits){.c_stack = 6 << 20}),
       "");
+  /* chains that the parser reads in a loop nest for the evaluator */
+  static const char *const units[][2] = {
+      {"return x", ".y"},     {"return x", "[1]"},  {"return x", "()"}, {"return 1", "+1"},
+      {"return 1", " and 1"}, {"return x", ":y()"}, {"return 1", "==1"}};
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    struct strbuf b = {.arena = &arena};
+    sb_puts(&b, units[i][0]);
+    for (int k = 0; k < 100000; k++)
+      sb_puts(&b, units[i][1]);
+    has(limited(sb_str(&b), (struct fe_limits){0}), "nested deeper than the C stack limit allows");
+  }
   has(limited("local t = setmetatable({}, {}) getmetatable(t).__call = t t()",
               (struct fe_limits){0}),
       "__call");
@@ -248,6 +259,16 @@ static void test_memory_limit(void **state) {
     if (!strstr(got, "[K0205]")) /* the fifth: arguments also take stack */
       has(got, "error: the kernel file needs more memory than its limit of 4 MiB [K0203]");
   }
+}
+
+/* What the parser does for each name is counted. */
+static void test_many_names(void **state) {
+  (void)state;
+  struct strbuf b = {.arena = &arena};
+  for (int i = 0; i < 20000; i++)
+    sb_printf(&b, "local v%d = g%d ::l%d::\n", i, i, i);
+  has(limited(sb_str(&b), (struct fe_limits){.steps = 1000000}), "[K0202]");
+  assert_string_equal(limited(sb_str(&b), (struct fe_limits){0}), "");
 }
 
 static bool interrupted(void *user) {
@@ -374,6 +395,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_step_limit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_depth_limit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_memory_limit, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_many_names, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_time_and_interrupts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failing_allocations, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
