@@ -24,7 +24,7 @@ struct program {
 
 static bool read_module(void *user, const char *path, struct strbuf *text, const char **error) {
   (void)user;
-  return fe_lib_read_file(HS_FOLDER, path, text, error);
+  return fe_read_module(HS_FOLDER, path, text, error);
 }
 
 static void print_text(void *user, const char *text, size_t n) {
