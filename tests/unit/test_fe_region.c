@@ -1,463 +1,28 @@
-/* Regions, journal and passes of the staging evaluator, with a tracer that only writes down what it is
- * asked to do. What real kernels trace to is in tests/golden/staging.
- *
- * Globals of the test programs: idx, f, t, m, tm (device values: an index, an f32 scalar, an f32(4), a
- * scalar mask, a tile mask), range(), op(name, ...) with an effect, use(...) that reads its arguments,
- * peek(v), which says what v is. The record is one line per event:
- *   %3 = add %1 2          for [ ... ] if/then/else { } of closed regions
- * Dropped regions leave no lines. */
-#include "help_lua.h"
-
-#include "frontend/stage.h"
+/* Regions, journal and passes of the staging evaluator, seen by a tracer that only writes down what it is
+ * asked to do (help_record.h). What real kernels trace to is in tests/golden/staging. */
+#include "help_record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
-struct fake {
-  struct fe_dev h;
-  const char *name; /* "%3" */
-  struct diag_loc made;
-};
-
-enum { T_INDEX = 1, T_F32, T_TILE, T_BOOL, T_MASK };
-static const char *const type_texts[] = {"", "index", "f32", "f32(4)", "bool", "bool(4)"};
-
-struct test {
-  struct arena arena;
-  struct oom_trap trap;
-  struct diag_sink diags;
-  struct fe_state *fe;
-  lua_State *L;
-  struct fe_tracer tracer;
-  struct strbuf lines, out;
-  unsigned n_values, n_passes, n_open, indent;
-  const char *text;
-  /* allocation */
-  struct mem_alloc mem;
-  long fail_at, n_allocs, alive;
-  bool sticky;
-};
-
-/* ---- the tracer ---- */
-
-static struct fake *new_value(struct test *t, int type) {
-  struct fake *v = arena_get0(fe_trace_arena(t->fe), sizeof *v);
-  v->h = (struct fe_dev){
-      .kind = FE_DEV_VALUE, .region = fe_value_region(t->fe), .type = {(uint32_t)type}};
-  if (type == T_BOOL || type == T_MASK)
-    v->h.flags |= FE_DEV_MASK;
-  if (type != T_TILE && type != T_MASK)
-    v->h.flags |= FE_DEV_SCALAR;
-  if (type == T_INDEX)
-    v->h.flags |= FE_DEV_INT;
-  v->name = arena_printf(fe_trace_arena(t->fe), "%%%u", ++t->n_values);
-  v->made = fe_where(t->fe);
-  return v;
-}
-
-static struct fake *push_new(struct test *t, int type) {
-  struct fake *v = new_value(t, type);
-  lua_pushlightuserdata(t->L, v);
-  return v;
-}
-
-static const char *text_at(struct test *t, int idx) {
-  struct fe_dev *d = fe_to_dev(t->L, idx);
-  if (fe_is_unknown(d))
-    return "unknown";
-  if (d) {
-    struct fake *v = (struct fake *)d;
-    return fe_check_open(t->fe, d, v->made) ? v->name : "closed";
-  }
-  luaL_tolstring(t->L, idx, NULL);
-  const char *s = arena_strdup(fe_trace_arena(t->fe), lua_tostring(t->L, -1));
-  lua_pop(t->L, 1);
-  return s;
-}
-
-static void line(struct test *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void line(struct test *t, const char *fmt, ...) {
-  va_list ap;
-  for (unsigned i = 0; i < t->indent; i++)
-    sb_puts(&t->lines, " ");
-  va_start(ap, fmt);
-  sb_vprintf(&t->lines, fmt, ap);
-  va_end(ap);
-  sb_putc(&t->lines, '\n');
-}
-
-static int type_at(struct test *t, int idx) {
-  struct fe_dev *d = fe_to_dev(t->L, idx);
-  return d ? (int)d->type.id : 0;
-}
-
-static void on_binary(void *user, enum fe_op op, int a, int b) {
-  struct test *t = user;
-  int ta = type_at(t, a), tb = type_at(t, b), type = ta > tb ? ta : tb;
-  if ((ta == T_F32 || tb == T_F32) && ta != T_TILE && tb != T_TILE)
-    type = T_F32;
-  if (op >= FE_OP_EQ && op <= FE_OP_GE)
-    type = ta == T_TILE || tb == T_TILE ? T_MASK : T_BOOL;
-  const char *x = text_at(t, a), *y = text_at(t, b);
-  struct fake *v = push_new(t, type);
-  line(t, "%s = %s %s %s", v->name, x, fe_op_text(op), y);
-}
-
-static void on_unary(void *user, enum fe_op op, int a) {
-  struct test *t = user;
-  const char *x = text_at(t, a);
-  struct fake *v = push_new(t, type_at(t, a));
-  line(t, "%s = %s %s", v->name, fe_op_text(op), x);
-}
-
-static void on_select(void *user, int mask, int yes, int no) {
-  struct test *t = user;
-  int type = type_at(t, yes) ? type_at(t, yes) : type_at(t, no) ? type_at(t, no) : T_INDEX;
-  const char *m = text_at(t, mask), *x = text_at(t, yes), *y = text_at(t, no);
-  struct fake *v = push_new(t, type);
-  line(t, "%s = where %s %s %s", v->name, m, x, y);
-}
-
-static void on_index(void *user, int obj, int key) {
-  struct test *t = user;
-  fe_soft_error(t->fe, DIAG_OPERAND, "%s has no '%s'", text_at(t, obj), text_at(t, key));
-  fe_push_unknown(t->fe);
-}
-
-static const char *describe(void *user, const struct fe_dev *dev) {
-  (void)user;
-  return dev->kind == FE_DEV_RANGE ? "range" : type_texts[dev->type.id];
-}
-
-static const char *type_name(void *user, const struct fe_dev *dev) {
-  (void)user;
-  return dev->flags & FE_DEV_SCALAR ? "scalar" : "tile";
-}
-
-static const char *describe_type(void *user, struct fe_type type) {
-  (void)user;
-  return type_texts[type.id];
-}
-
-static bool fits(void *user, struct fe_type type, int idx) {
-  struct test *t = user;
-  if (lua_isboolean(t->L, idx))
-    return type.id == T_BOOL;
-  return type.id == T_F32 || (type.id == T_INDEX && lua_isinteger(t->L, idx));
-}
-
-static bool is_scalar_type(void *user, struct fe_type type) {
-  (void)user;
-  return type.id == T_INDEX || type.id == T_F32 || type.id == T_BOOL;
-}
-
-static const char *const kinds[] = {"root", "loop", "then", "else", "short", "probe"};
-
-static bool has_block(const struct fe_region *r) {
-  return r->kind == FE_REGION_LOOP || r->kind == FE_REGION_THEN || r->kind == FE_REGION_ELSE;
-}
-
-static void on_open(void *user, struct fe_region *r) {
-  struct test *t = user;
-  r->user[0] = (void *)(uintptr_t)(t->lines.n + 1);
-  r->user[1] = NULL;
-  if (r->kind == FE_REGION_LOOP)
-    t->n_passes++;
-  if (has_block(r)) {
-    line(t, "%s {", kinds[r->kind]);
-    t->indent++;
-  }
-  t->n_open++;
-}
-
-static void on_close(void *user, struct fe_region *r, bool keep) {
-  struct test *t = user;
-  t->n_open--;
-  t->indent -= has_block(r);
-  if (!keep && r->user[0]) {
-    t->lines.n = (size_t)(uintptr_t)r->user[0] - 1;
-    if (t->lines.s)
-      t->lines.s[t->lines.n] = 0;
-  } else if (has_block(r)) {
-    line(t, "}");
-  }
-}
-
-static const char *effect(void *user, struct fe_region *r) {
-  struct test *t = user;
-  return t->lines.s && strstr(t->lines.s + ((uintptr_t)r->user[0] - 1), "!") ? "op" : NULL;
-}
-
-static void loop_index(void *user, struct fe_region *r, int range) {
-  struct test *t = user;
-  (void)r;
-  (void)range;
-  struct fake *v = push_new(t, T_INDEX);
-  line(t, "index %s", v->name);
-}
-
-static void loop_arg(void *user, struct fe_region *r, const struct fe_slot *slot) {
-  struct test *t = user;
-  (void)r;
-  const char *init = text_at(t, slot->first);
-  struct fake *v = push_new(t, (int)slot->type.id);
-  line(t, "arg %s `%s`%s: %s from %s", v->name, slot->name, slot->is_captured ? " captured" : "",
-       type_texts[slot->type.id], init);
-}
-
-static void while_cond(void *user, struct fe_region *r, int mask, uint32_t n,
-                       const struct fe_slot *slots) {
-  struct test *t = user;
-  (void)r;
-  line(t, "condition %s", text_at(t, mask));
-  for (uint32_t i = 0; i < n; i++) {
-    const char *x = text_at(t, slots[i].first);
-    line(t, "body %s from %s", push_new(t, (int)slots[i].type.id)->name, x);
-  }
-}
-
-static void build(struct test *t, const char *what, uint32_t n, const struct fe_slot *slots) {
-  line(t, "%s", what);
-  for (uint32_t i = 0; i < n; i++) {
-    /* values of the closed blocks: no check that they are open */
-    const char *texts[2];
-    for (int k = 0; k < 2; k++) {
-      int idx = k ? slots[i].second : slots[i].first;
-      struct fe_dev *d = fe_to_dev(t->L, idx);
-      texts[k] = d ? ((struct fake *)d)->name : text_at(t, idx);
-    }
-    struct fake *v = push_new(t, (int)slots[i].type.id);
-    line(t, "%s `%s`%s: %s = %s, %s", v->name, slots[i].name,
-         slots[i].is_captured ? " captured" : "", type_texts[slots[i].type.id], texts[0], texts[1]);
-  }
-}
-
-static void build_if(void *user, struct fe_region *a, struct fe_region *b, int cond, uint32_t n,
-                     const struct fe_slot *slots) {
-  struct test *t = user;
-  assert_int_equal(a->kind, FE_REGION_THEN);
-  assert_int_equal(b->kind, FE_REGION_ELSE);
-  build(t, arena_printf(fe_trace_arena(t->fe), "if %s", text_at(t, cond)), n, slots);
-}
-
-static void build_for(void *user, struct fe_region *r, int range, uint32_t n,
-                      const struct fe_slot *slots) {
-  (void)r;
-  (void)range;
-  build(user, "for", n, slots);
-}
-
-static void build_while(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots) {
-  (void)r;
-  build(user, "while", n, slots);
-}
-
-static void named(void *user, struct fe_dev *dev, const char *name) {
-  (void)user;
-  assert_non_null(dev);
-  assert_non_null(name);
-}
-
-static int dev_assert(void *user, lua_State *L) {
-  struct test *t = user;
-  line(t, "assert! %s", text_at(t, 1));
-  return lua_gettop(L);
-}
-
-static int dev_print(void *user, lua_State *L) {
-  struct test *t = user;
-  (void)L;
-  line(t, "print! %s", text_at(t, 1));
-  return 0;
-}
-
-/* ---- globals ---- */
-
-static struct test *test_of(lua_State *L) {
-  return lua_touserdata(L, lua_upvalueindex(1));
-}
-
-static int g_range(lua_State *L) {
-  struct test *t = test_of(L);
-  struct fake *v = new_value(t, 0);
-  v->h.kind = FE_DEV_RANGE;
-  lua_pushlightuserdata(L, v);
-  return 1;
-}
-
-static int g_op(lua_State *L) {
-  struct test *t = test_of(L);
-  struct strbuf b = {.arena = fe_trace_arena(t->fe)};
-  for (int i = 2; i <= lua_gettop(L); i++)
-    sb_printf(&b, " %s", text_at(t, i));
-  line(t, "%s!%s", luaL_checkstring(L, 1), sb_str(&b));
-  return 0;
-}
-
-static int g_peek(lua_State *L) {
-  struct test *t = test_of(L);
-  lua_pushstring(L, fe_describe(t->fe, 1));
-  return 1;
-}
-
-static int g_make(lua_State *L) {
-  struct test *t = test_of(L);
-  int type = (int)luaL_checkinteger(L, 1);
-  struct fake *v = push_new(t, type);
-  line(t, "%s = make %s", v->name, type_texts[type]);
-  return 1;
-}
-
-static void add_globals(struct test *t) {
-  static const struct {
-    const char *name;
-    int type;
-  } values[] = {{"idx", T_INDEX}, {"f", T_F32}, {"t", T_TILE}, {"m", T_BOOL}, {"tm", T_MASK}};
-  static const luaL_Reg functions[] = {
-      {"range", g_range}, {"op", g_op}, {"peek", g_peek}, {"make", g_make}, {NULL, NULL}};
-  lua_pushglobaltable(t->L);
-  lua_pushlightuserdata(t->L, t);
-  luaL_setfuncs(t->L, functions, 1);
-  lua_pop(t->L, 1);
-  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    struct fake *v = new_value(t, values[i].type);
-    v->h.region = 0;
-    v->name = values[i].name;
-    lua_pushlightuserdata(t->L, v);
-    lua_setglobal(t->L, values[i].name);
-  }
-  t->n_values = 0;
-}
-
-/* ---- running ---- */
-
-static void *counting_alloc(void *user, void *p, size_t old_size, size_t new_size) {
-  struct test *t = user;
-  if (new_size == 0) {
-    t->alive -= p != NULL;
-    free(p);
-    return NULL;
-  }
-  if (new_size > old_size || !p) {
-    t->n_allocs++;
-    if (t->fail_at && (t->n_allocs == t->fail_at || (t->sticky && t->n_allocs > t->fail_at)))
-      return NULL;
-  }
-  void *q = realloc(p, new_size);
-  t->alive += !p;
-  return q;
-}
-
-static void take_print(void *user, const char *text, size_t n) {
-  struct test *t = user;
-  sb_put(&t->out, text, n);
-}
-
-/* The chunk's function is called inside a trace; what it returns is printed. */
-static void trace_text(struct fe_state *fe, void *user) {
-  struct test *t = user;
-  fe_load_text(fe, "k.lua", t->text, strlen(t->text));
-  fe_trace_begin(fe);
-  add_globals(t);
-  fe_call(fe, 0, 0);
-  fe_trace_end(fe, true);
-}
-
-static void init(struct test *t) {
-  memset(t, 0, sizeof *t);
-  arena_init(&t->arena, &mem_libc, &t->trap);
-  assert_true(diag_init(&t->diags, &mem_libc));
-  t->lines.arena = t->out.arena = &t->arena;
-  t->mem = (struct mem_alloc){counting_alloc, t};
-  t->tracer = (struct fe_tracer){.user = t,
-                                 .binary = on_binary,
-                                 .unary = on_unary,
-                                 .select = on_select,
-                                 .index = on_index,
-                                 .describe = describe,
-                                 .type_name = type_name,
-                                 .describe_type = describe_type,
-                                 .fits = fits,
-                                 .is_scalar_type = is_scalar_type,
-                                 .index_type = {T_INDEX},
-                                 .bool_type = {T_BOOL},
-                                 .open = on_open,
-                                 .close = on_close,
-                                 .effect = effect,
-                                 .loop_index = loop_index,
-                                 .loop_arg = loop_arg,
-                                 .while_cond = while_cond,
-                                 .build_if = build_if,
-                                 .build_for = build_for,
-                                 .build_while = build_while,
-                                 .named = named,
-                                 .dev_assert = dev_assert,
-                                 .dev_print = dev_print};
-}
-
-static bool make_state(struct test *t) {
-  struct fe_host host = {
-      .mem = &t->mem, .diags = &t->diags, .root = "", .print = take_print, .user = t};
-  host.limits.seconds = 120;
-  t->fe = fe_state_new(&host);
-  if (!t->fe)
-    return false;
-  t->L = fe_lua(t->fe);
-  fe_set_tracer(t->fe, &t->tracer);
-  return true;
-}
-
-static void done(struct test *t) {
-  fe_state_free(t->fe);
-  assert_int_equal(t->alive, 0);
-  diag_free(&t->diags);
-  arena_free(&t->arena);
-}
-
-/* Printed text, then diagnostics as "line:col: text", then the record. */
-static const char *result(struct test *t) {
-  struct strbuf b = {.arena = &t->arena};
-  sb_puts(&b, sb_str(&t->out));
-  for (uint32_t i = 0; i < t->diags.list.n; i++) {
-    const struct diag *d = &t->diags.list.at[i];
-    sb_printf(&b, "%u:%u: %s%s\n", d->loc.line, d->loc.col,
-              d->severity == DIAG_WARNING ? "warning: " : "", d->message);
-  }
-  if (t->diags.n_errors == 0)
-    sb_puts(&b, sb_str(&t->lines));
-  return sb_str(&b);
-}
-
-static const char *run(struct test *t, const char *text) {
-  init(t);
-  assert_true(make_state(t));
-  t->text = text;
-  enum fe_status s = fe_protect(t->fe, trace_text, t);
-  assert_int_equal(s == FE_DONE, t->diags.n_errors == 0);
-  assert_int_equal(t->n_open, 0);
-  return result(t);
-}
-
 static void check(const char *text, const char *expect) {
-  struct test t;
-  const char *got = run(&t, text);
+  struct hr t;
+  const char *got = hr_run(&t, text);
   if (!str_eq(got, expect))
     fail_msg("for\n%s\ngot:\n%s\nexpected:\n%s", text, got, expect);
-  done(&t);
+  hr_done(&t);
 }
 
 static void check_passes(const char *text, unsigned expect) {
-  struct test t;
-  run(&t, text);
+  struct hr t;
+  hr_run(&t, text);
   assert_int_equal(t.diags.n_errors, 0);
   assert_int_equal(t.n_passes, expect);
-  done(&t);
+  hr_done(&t);
 }
 
 /* ---- truth, and, or ---- */
@@ -836,7 +401,7 @@ static void test_discarded_pass_is_invisible(void **state) {
 
 /* One trace leaves nothing behind for the next. */
 static void run_twice(struct fe_state *fe, void *user) {
-  struct test *t = user;
+  struct hr *t = user;
   static const char text[] =
       "local n, q = 0, {} count = 0\n"
       "return function() n = n + 1 q[#q + 1] = n count = count + 1 print(n, #q, count) end";
@@ -852,12 +417,12 @@ static void run_twice(struct fe_state *fe, void *user) {
 
 static void test_traces_are_pure(void **state) {
   (void)state;
-  struct test t;
-  init(&t);
-  assert_true(make_state(&t));
+  struct hr t;
+  hr_init(&t);
+  assert_true(hr_make_state(&t));
   assert_int_equal(fe_protect(t.fe, run_twice, &t), FE_DONE);
   assert_string_equal(sb_str(&t.out), "1\t1\t1\n1\t1\t1\n1\t1\t1\n");
-  done(&t);
+  hr_done(&t);
 }
 
 static void test_pcall(void **state) {
@@ -946,7 +511,7 @@ static const char memory_program[] =
 
 static void test_memory(void **state) {
   (void)state;
-  struct test t;
+  struct hr t;
   const char *expect = NULL;
   struct arena keep;
   struct oom_trap trap;
@@ -954,13 +519,13 @@ static void test_memory(void **state) {
   for (int sticky = 0; sticky < 2; sticky++) {
     bool whole = false;
     for (long n = 0; !whole; n += n < 300 ? 1 : 7) {
-      init(&t);
+      hr_init(&t);
       t.fail_at = n;
       t.sticky = sticky;
       t.text = memory_program;
       enum fe_status s = FE_NO_MEMORY;
-      if (make_state(&t)) {
-        s = fe_protect(t.fe, trace_text, &t);
+      if (hr_make_state(&t)) {
+        s = fe_protect(t.fe, hr_trace_text, &t);
         t.fail_at = 0;
         if (s == FE_NO_MEMORY) { /* the next call works */
           assert_true(t.diags.n_errors > 0);
@@ -969,19 +534,19 @@ static void test_memory(void **state) {
           diag_clear(&t.diags);
           t.lines = t.out = (struct strbuf){.arena = &t.arena};
           t.n_values = 0;
-          s = fe_protect(t.fe, trace_text, &t);
+          s = fe_protect(t.fe, hr_trace_text, &t);
         } else {
           whole = n > t.n_allocs || (n > 0 && n >= t.n_allocs);
         }
         assert_int_equal(s, FE_DONE);
-        const char *got = result(&t);
+        const char *got = hr_result(&t);
         if (!expect)
           expect = arena_strdup(&keep, got);
         assert_string_equal(got, expect);
       } else {
         assert_true(n > 0);
       }
-      done(&t);
+      hr_done(&t);
     }
   }
   assert_non_null(strstr(expect, "store!"));
