@@ -207,10 +207,11 @@ void fe_warn(struct fe_state *fe, enum diag_id id, struct diag_loc loc, const ch
 
 void fe_report_memory(struct fe_state *fe) {
   struct diag_sink *s = fe->host.diags;
+  size_t limit = fe->host.limits.memory;
   if (fe->over_limit)
     diag_report(s, DIAG_ERROR, DIAG_MEMORY_LIMIT, fe_where(fe),
-                "the kernel file needs more memory than its limit of %zu MiB",
-                fe->host.limits.memory >> 20);
+                "the kernel file needs more memory than its limit of %zu %s",
+                limit >> 20 ? limit >> 20 : limit, limit >> 20 ? "MiB" : "bytes");
   else
     diag_report(s, DIAG_ERROR, DIAG_NO_MEMORY, fe_where(fe), "out of memory");
   fe->n_errors++;

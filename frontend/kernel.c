@@ -596,7 +596,8 @@ struct fe_file *fe_load(const struct fe_host *host, const char *name, const char
   if (!fe) {
     if (f)
       mem_drop(h.mem, f, sizeof *f);
-    diag_report(h.diags, DIAG_ERROR, DIAG_NO_MEMORY, DIAG_NOWHERE, "out of memory");
+    else
+      diag_report(h.diags, DIAG_ERROR, DIAG_NO_MEMORY, DIAG_NOWHERE, "out of memory");
     return NULL;
   }
   f->mem = h.mem;
@@ -646,7 +647,7 @@ static void report_unknown(struct fe_state *fe, void *user) {
                      dsl_join(f, names.v.at, names.v.n));
   else
     fe_soft_error_at(fe, DIAG_NO_SUCH_KERNEL, DIAG_NOWHERE,
-                     "the file has several kernels; name one of %s",
+                     "the file has several kernels; choose one (--kernel NAME) of %s",
                      dsl_join(f, names.v.at, names.v.n));
 }
 

@@ -60,7 +60,7 @@ struct case_reader {
   lua_State *L;
   struct fe_file *f;
   const struct fe_kernel *k;
-  long long number; /* for messages: 1, 2, ... */
+  long long number; /* for messages: from 0, as for --case */
 };
 
 static const char *what_of(const struct case_reader *r, const char *field) {
@@ -310,7 +310,7 @@ void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int id
   if (is_table(L, f, idx, "cases", "cases = {{shape = {M = 64}}}")) {
     lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
     for (lua_Integer i = 1; i <= n; i++) {
-      struct case_reader r = {.L = L, .f = f, .k = k, .number = i};
+      struct case_reader r = {.L = L, .f = f, .k = k, .number = i - 1};
       struct fe_case c = {0};
       lua_rawgeti(L, idx, i);
       if (lua_type(L, -1) == LUA_TTABLE) {
@@ -318,7 +318,7 @@ void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int id
         VEC_PUSH(fe_arena(f->fe), &list, c);
       } else {
         fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "case %lld of kernel `%s` is %s; it is a table",
-                      (long long)i, k->name, fe_describe(f->fe, lua_gettop(L)));
+                      r.number, k->name, fe_describe(f->fe, lua_gettop(L)));
       }
       lua_settop(L, idx);
     }

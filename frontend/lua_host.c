@@ -116,8 +116,10 @@ static struct fe_limits with_defaults(struct fe_limits l) {
 
 struct fe_state *fe_state_new(const struct fe_host *host) {
   struct fe_state *fe = mem_get0(host->mem, sizeof *fe);
-  if (!fe)
+  if (!fe) {
+    diag_report(host->diags, DIAG_ERROR, DIAG_NO_MEMORY, DIAG_NOWHERE, "out of memory");
     return NULL;
+  }
   fe->host = *host;
   fe->host.limits = with_defaults(host->limits);
   fe->mem = (struct mem_alloc){count_alloc, fe};
@@ -136,6 +138,7 @@ struct fe_state *fe_state_new(const struct fe_host *host) {
     if (lua_pcall(fe->L, 1, 0, 0) == LUA_OK)
       return fe;
   }
+  fe_report_memory(fe);
   fe_state_free(fe);
   return NULL;
 }

@@ -185,7 +185,7 @@ struct fe_tracer {
 
 /* ---- life (lua_host.c) ---- */
 
-/* A sandboxed state with the library open. Copies *host. NULL if memory ran out. The tracer may be
+/* A sandboxed state with the library open. Copies *host. NULL, reported, if memory ran out. The tracer may be
  * set later, and changed between calls; with none, light userdata cannot arise. */
 struct fe_state *fe_state_new(const struct fe_host *host);
 void fe_state_free(struct fe_state *fe);

@@ -292,7 +292,9 @@ static void test_find_kernel(void **state) {
               "local k = kernel { args = { out('C', f32, 'N') }, grid = function() return 1 "
               "end, body = function() end } return { gemm = k, softmax = k }"));
   assert_null(fe_find_kernel(h.file, NULL));
-  expect_diags(&h, "error: the file has several kernels; name one of gemm, softmax [K0402]\n");
+  expect_diags(
+      &h,
+      "error: the file has several kernels; choose one (--kernel NAME) of gemm, softmax [K0402]\n");
   assert_null(fe_find_kernel(h.file, "gem"));
   expect_diags(&h, "error: there is no kernel `gem` (did you mean `gemm`?); the file has gemm, "
                    "softmax [K0402]\n");
