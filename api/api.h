@@ -180,6 +180,8 @@ bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_a
 /* Everything to the poison of the dtype, guards included. */
 void api_image_poison(struct api_image *im, const struct api_arg *arg);
 int64_t api_elements(const struct api_arg *arg);
+/* Whether two elements share memory. Its reach must have been found to fit into memory. */
+bool api_overlaps_itself(const struct api_arg *arg, struct arena *a);
 /* A scalar argument's value as an integer: 0 for float dtypes. It must be in range. */
 int64_t api_scalar_int(enum dtype t, double number);
 /* Dense row-major doubles into the image (rounding once) and out of it. */

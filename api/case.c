@@ -79,6 +79,11 @@ static enum kiln_status make_images(struct case_run *r) {
     struct api_arg *arg = &p->args[i];
     if (arg->absent)
       continue;
+    if (is_written(arg) && api_overlaps_itself(arg, r->a)) {
+      API_ERROR(r->ctx, SHAPE_BINDING,
+                "argument `%s` is written, but its strides make elements share memory", arg->name);
+      return KILN_INVALID;
+    }
     if (is_tensor(arg) && !api_image_new(r->ctx, r->a, arg, &r->images[i]))
       return KILN_INVALID;
     if (arg->kind != IR_ARG_OUT)
@@ -119,7 +124,7 @@ static enum kiln_status make_inputs(struct case_run *r, bool small) {
     struct api_arg *arg = &p->args[i];
     double *x = r->inputs[i];
     bool made = i < 64 && (given >> i & 1);
-    if (arg->kind == IR_ARG_SCALAR)
+    if (x && arg->kind == IR_ARG_SCALAR)
       x[0] = num_round(arg->dtype, small ? nearbyint(arg->number) : arg->number);
     if (!is_tensor(arg))
       continue;
@@ -149,7 +154,7 @@ static enum kiln_status run_interp(struct case_run *r) {
   struct interp_arg *args = ARENA_ARRAY(r->a, struct interp_arg, p->n_args + 1);
   for (uint32_t i = 0; i < p->n_args; i++) {
     const struct api_arg *arg = &p->args[i];
-    if (arg->kind == IR_ARG_SCALAR) {
+    if (arg->kind == IR_ARG_SCALAR && !arg->absent) {
       args[i].f = r->inputs[i][0];
       args[i].i = api_scalar_int(arg->dtype, r->inputs[i][0]);
     }
@@ -191,7 +196,7 @@ static enum kiln_status prepare_gpu(struct case_run *r) {
     st = api_load(r->v);
   for (uint32_t i = 0; i < p->n_args && st == KILN_OK; i++) {
     const struct api_arg *arg = &p->args[i];
-    r->args[i].absent = arg->absent;
+    r->args[i].absent = arg->absent && arg->kind != IR_ARG_SCALAR;
     if (!is_tensor(arg))
       continue;
     st = api_from_rt(rt_buffer_new(r->dev, arg->name, r->images[i].bytes, &r->buffers[i]));
@@ -206,7 +211,7 @@ static enum kiln_status prepare_gpu(struct case_run *r) {
 static enum kiln_status run_gpu(struct case_run *r) {
   struct api_problem *p = &r->p;
   for (uint32_t i = 0; i < p->n_args; i++)
-    if (p->args[i].kind == IR_ARG_SCALAR) {
+    if (p->args[i].kind == IR_ARG_SCALAR && !p->args[i].absent) {
       r->args[i].f64 = r->inputs[i][0];
       r->args[i].i64 = api_scalar_int(p->args[i].dtype, r->inputs[i][0]);
     }
@@ -305,6 +310,10 @@ static enum kiln_status judge(struct case_run *r, bool exact, struct api_referen
     rt_verdict_text(&verdict, &why);
     API_ERROR(r->ctx, VERIFY_FAILED, "output `%s` of kernel `%s`%s is wrong: %s", arg->name,
               r->p.name, exact ? " on integer-valued inputs" : "", sb_str(&why));
+    if (verdict.rule == RT_RULE_UNWRITTEN)
+      diag_note(&r->ctx->diags, DIAG_NOWHERE,
+                "%lld of %lld elements were never written: does `grid` cover all of `%s`?",
+                (long long)verdict.n_unwritten, (long long)api_elements(arg), arg->name);
     st = KILN_WRONG;
   }
   r->report->n_outputs = n;

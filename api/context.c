@@ -227,6 +227,10 @@ bool kiln_diag_is_error(const struct kiln_context *ctx, uint32_t i) {
   return i < ctx->diags.list.n && ctx->diags.list.at[i].severity == DIAG_ERROR;
 }
 
+const char *kiln_diag_code(const struct kiln_context *ctx, uint32_t i) {
+  return i < ctx->diags.list.n ? diag_code(ctx->diags.list.at[i].id) : "";
+}
+
 struct api_mark api_mark(const struct kiln_context *ctx) {
   return (struct api_mark){ctx->diags.n_no_memory, ctx->diags.n_interrupted};
 }

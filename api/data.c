@@ -22,6 +22,65 @@ int64_t api_scalar_int(enum dtype t, double number) {
   return dtype_is_float(t) ? 0 : (int64_t)number;
 }
 
+/* Runs `body` for every element: n is its row-major number, offset its element offset from the
+ * origin. */
+#define EACH_ELEMENT(arg, n, offset, body)                                                         \
+  do {                                                                                             \
+    int64_t at_[IR_MAX_RANK] = {0};                                                                \
+    int64_t total_ = api_elements(arg), offset = 0;                                                \
+    for (int64_t n = 0; n < total_; n++) {                                                         \
+      body;                                                                                        \
+      for (uint32_t d_ = (arg)->rank; d_-- > 0;) {                                                 \
+        offset += (arg)->stride[d_];                                                               \
+        if (++at_[d_] < (arg)->dim[d_])                                                            \
+          break;                                                                                   \
+        offset -= (arg)->stride[d_] * at_[d_];                                                     \
+        at_[d_] = 0;                                                                               \
+      }                                                                                            \
+    }                                                                                              \
+  } while (0)
+
+static uint64_t size_of_stride(const struct api_arg *arg, uint32_t d) {
+  return arg->stride[d] < 0 ? 0 - (uint64_t)arg->stride[d] : (uint64_t)arg->stride[d];
+}
+
+/* Strides sorted by size and each beyond the reach of the smaller ones: then no two elements meet.
+ * Otherwise they are laid out to see. */
+bool api_overlaps_itself(const struct api_arg *arg, struct arena *a) {
+  uint32_t order[IR_MAX_RANK], n = 0;
+  uint64_t reach = 0, low = 0;
+  bool apart = true;
+  for (uint32_t d = 0; d < arg->rank; d++) {
+    if (arg->dim[d] == 0)
+      return false;
+    if (arg->dim[d] == 1)
+      continue;
+    uint32_t i = n++;
+    for (; i > 0 && size_of_stride(arg, order[i - 1]) > size_of_stride(arg, d); i--)
+      order[i] = order[i - 1];
+    order[i] = d;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t s = size_of_stride(arg, order[i]), span = s * (uint64_t)(arg->dim[order[i]] - 1);
+    if (s == 0)
+      return true;
+    apart = apart && s > reach;
+    reach += span;
+    low += arg->stride[order[i]] < 0 ? span : 0;
+  }
+  if (apart)
+    return false;
+  struct arena_mark mark = arena_get_mark(a);
+  bool *seen = ARENA_ARRAY(a, bool, reach + 1), twice = false;
+  EACH_ELEMENT(arg, e, offset, {
+    uint64_t at = low + (uint64_t)offset;
+    twice |= seen[at];
+    seen[at] = true;
+  });
+  arena_reset(a, mark);
+  return twice;
+}
+
 bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_arg *arg,
                    struct api_image *out) {
   struct rt_tensor t = api_rt_tensor(arg, NULL);
@@ -41,24 +100,6 @@ bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_a
 void api_image_poison(struct api_image *im, const struct api_arg *arg) {
   memset(im->memory, rt_poison_byte(arg->dtype), im->bytes + 2 * (size_t)RT_GUARD_BYTES);
 }
-
-/* Runs `body` for every element: n is its row-major number, offset its element offset from the
- * origin. */
-#define EACH_ELEMENT(arg, n, offset, body)                                                         \
-  do {                                                                                             \
-    int64_t at_[IR_MAX_RANK] = {0};                                                                \
-    int64_t total_ = api_elements(arg), offset = 0;                                                \
-    for (int64_t n = 0; n < total_; n++) {                                                         \
-      body;                                                                                        \
-      for (uint32_t d_ = (arg)->rank; d_-- > 0;) {                                                 \
-        offset += (arg)->stride[d_];                                                               \
-        if (++at_[d_] < (arg)->dim[d_])                                                            \
-          break;                                                                                   \
-        offset -= (arg)->stride[d_] * at_[d_];                                                     \
-        at_[d_] = 0;                                                                               \
-      }                                                                                            \
-    }                                                                                              \
-  } while (0)
 
 void api_image_store(struct api_image *im, const struct api_arg *arg, const double *dense) {
   unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;

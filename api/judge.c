@@ -177,12 +177,13 @@ static enum kiln_status interpret(const struct api_problem *p, const struct ir_m
     double *data = results[i] ? results[i] : inputs[i];
     if (results[i] && arg->kind == IR_ARG_INOUT)
       memcpy(results[i], inputs[i], sizeof(double) * (size_t)api_elements(arg));
+    if (arg->absent)
+      continue;
     if (arg->kind == IR_ARG_SCALAR) {
       args[i].f = inputs[i][0];
       args[i].i = api_scalar_int(arg->dtype, inputs[i][0]);
-    }
-    if (arg->kind == IR_ARG_SCALAR || arg->absent)
       continue;
+    }
     if (domain == INTERP_DOUBLE && dtype_is_float(arg->dtype)) {
       args[i].tensor = interp_dense(data, DT_F64, arg->rank, arg->dim);
     } else {

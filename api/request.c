@@ -71,6 +71,38 @@ static const char *split(struct resolve *r, const char *option, const char *text
   return arena_strndup(r->a, text, (size_t)(eq - text));
 }
 
+/* Each name is asked for once. */
+static void check_twice(struct resolve *r, const char *option, uint32_t n,
+                        const char *const *list) {
+  for (uint32_t i = 1; i < n; i++)
+    for (uint32_t k = 0; k < i; k++) {
+      size_t len = strcspn(list[i], "=");
+      if (len != strcspn(list[k], "=") || memcmp(list[i], list[k], len) != 0)
+        continue;
+      BAD(r, USAGE, "%s: `%.*s` is given twice, as `%s` and `%s`", option, (int)len, list[i],
+          list[k], list[i]);
+      break;
+    }
+}
+
+static void check_lists(struct resolve *r) {
+  const struct kiln_request *q = r->req;
+  check_twice(r, "--set", q->n_set, q->set);
+  check_twice(r, "--const", q->n_consts, q->consts);
+  check_twice(r, "--shape", q->n_shapes, q->shapes);
+  check_twice(r, "--layout", q->n_layouts, q->layouts);
+  check_twice(r, "--stride", q->n_strides, q->strides);
+  check_twice(r, "--scalar", q->n_scalars, q->scalars);
+  check_twice(r, "--absent", q->n_absent, q->absent);
+  for (uint32_t i = 0; i < q->n_layouts; i++)
+    for (uint32_t k = 0; k < q->n_strides; k++) {
+      size_t len = strcspn(q->layouts[i], "=");
+      if (len == strcspn(q->strides[k], "=") && memcmp(q->layouts[i], q->strides[k], len) == 0)
+        BAD(r, USAGE, "`%.*s` has both --layout and --stride; give one of them", (int)len,
+            q->layouts[i]);
+    }
+}
+
 /* Decimal digits, with a sign or without; no blanks. */
 static bool parse_int(const char *text, const char **end, int64_t *value) {
   const char *digits = text + (*text == '-');
@@ -245,8 +277,9 @@ static void set_config(struct resolve *r) {
     if (!key)
       continue;
     bool choice = is_choice(k, key);
-    if (!choice && cg_is_knob(key)) {
-      set_knob(r, key, value);
+    const char *knob = str_starts(key, "schedule.") ? key + strlen("schedule.") : key;
+    if (!choice && cg_is_knob(knob)) {
+      set_knob(r, knob, value);
       continue;
     }
     if (!k)
@@ -457,6 +490,7 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
       return false;
     out->name = out->kernel->name;
   }
+  check_lists(&r);
   declare(&r);
   pick_case(&r);
   set_dims(&r);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum option_kind { FLAG, TEXT, LIST, PAIRS, NUMBER };
+enum option_kind { FLAG, TEXT, LIST, PAIRS, NUMBER, INT32 };
 
 /* LIST takes comma-separated items; PAIRS comma-separated KEY=VALUE items (a comma inside a value
  * is kept where what follows it has no '='). */
@@ -29,7 +29,7 @@ static const struct option {
     {"scalar", PAIRS, offsetof(struct cli_options, scalars), "S=X,..", "scalar arguments"},
     {"absent", LIST, offsetof(struct cli_options, absent), "A,..", "optional arguments left out"},
     {"target", LIST, offsetof(struct cli_options, targets), "sm_..", "architecture, e.g. sm_90a"},
-    {"case", NUMBER, offsetof(struct cli_options, case_index), "I",
+    {"case", INT32, offsetof(struct cli_options, case_index), "I",
      "start from the kernel's case I"},
     {"seed", NUMBER, offsetof(struct cli_options, seed), "N", "seed of random inputs"},
     {"root", TEXT, offsetof(struct cli_options, root), "DIR", "folder that require reads from"},
@@ -50,9 +50,9 @@ static const struct option {
     {"output", TEXT, offsetof(struct cli_options, output), "FILE", "write there, not to stdout"},
     {"max-steps", NUMBER, offsetof(struct cli_options, max_steps), "N", "Lua steps (default 10^8)"},
     {"max-memory", NUMBER, offsetof(struct cli_options, max_memory), "BYTES", "default 256 MiB"},
-    {"max-seconds", NUMBER, offsetof(struct cli_options, max_seconds), "N", "default 10"},
-    {"max-ops", NUMBER, offsetof(struct cli_options, max_ops), "N", "ops a kernel (default 10^5)"},
-    {"max-errors", NUMBER, offsetof(struct cli_options, max_errors), "N", "default 200"},
+    {"max-seconds", INT32, offsetof(struct cli_options, max_seconds), "N", "default 10"},
+    {"max-ops", INT32, offsetof(struct cli_options, max_ops), "N", "ops a kernel (default 10^5)"},
+    {"max-errors", INT32, offsetof(struct cli_options, max_errors), "N", "default 200"},
     {"json", FLAG, offsetof(struct cli_options, json), NULL, "machine-readable output on stdout"},
     {"help", FLAG, offsetof(struct cli_options, help), NULL, "this text"},
 };
@@ -77,8 +77,9 @@ static int usage_error(const struct cli_command *cmd, const char *what, const ch
   return CLI_USAGE;
 }
 
-/* Splits `text` in place at commas into the list; with pairs, only before an item with '='. */
-static bool add_items(struct cli_list *list, char *text, bool pairs) {
+/* Splits `text` in place at commas into the list; with pairs, only before an item with '='. Returns
+ * what is wrong and the item, or NULL. */
+static const char *add_items(struct cli_list *list, char *text, bool pairs, const char **bad) {
   for (char *item = text; item;) {
     char *comma = strchr(item, ',');
     while (pairs && comma) {
@@ -89,20 +90,25 @@ static bool add_items(struct cli_list *list, char *text, bool pairs) {
     }
     if (comma)
       *comma = 0;
-    if (list->n == CLI_MAX_LIST || *item == 0 || (pairs && (!strchr(item, '=') || *item == '=')))
-      return false;
+    *bad = item;
+    if (list->n == CLI_MAX_LIST)
+      return "too many items at";
+    if (pairs && (!strchr(item, '=') || *item == '='))
+      return "expected KEY=VALUE,... at";
+    if (*item == 0)
+      return "expected a name at";
     list->at[list->n++] = item;
     item = comma ? comma + 1 : NULL;
   }
-  return true;
+  return NULL;
 }
 
-static bool parse_number(const char *text, uint64_t *value) {
+static bool parse_number(const char *text, uint64_t max, uint64_t *value) {
   char *end;
   errno = 0;
-  unsigned long long x = strtoull(text, &end, 0);
+  unsigned long long x = strtoull(text, &end, 10);
   *value = x;
-  return errno == 0 && *text >= '0' && *text <= '9' && *end == 0 && x <= INT64_MAX;
+  return errno == 0 && *text >= '0' && *text <= '9' && *end == 0 && x <= max;
 }
 
 static const struct option *find_option(const struct cli_command *cmd, const char *name, size_t n) {
@@ -149,20 +155,26 @@ int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_opt
     char *value = eq ? eq + 1 : i + 1 < n ? words[++i] : NULL;
     if (!value)
       return usage_error(cmd, "a value is missing after", w);
+    const char *wrong = NULL, *bad = value;
+    uint64_t number;
     switch (opt->kind) {
     case TEXT: *(const char **)field = value; break;
     case LIST:
-    case PAIRS:
-      if (!add_items(field, value, opt->kind == PAIRS))
-        return usage_error(cmd, opt->kind == PAIRS ? "expected KEY=VALUE,... at" : "bad list at",
-                           value);
-      break;
+    case PAIRS: wrong = add_items(field, value, opt->kind == PAIRS, &bad); break;
     case NUMBER:
-      if (!parse_number(value, field))
-        return usage_error(cmd, "expected a whole number of at least 0, got", value);
+      if (!parse_number(value, INT64_MAX, field))
+        wrong = "expected a whole number, got";
+      break;
+    case INT32:
+      if (!parse_number(value, INT32_MAX, &number))
+        wrong = "expected a whole number below 2^31, got";
+      else
+        *(int32_t *)field = (int32_t)number;
       break;
     case FLAG: break;
     }
+    if (wrong)
+      return usage_error(cmd, wrong, bad);
   }
   if (o->help)
     return CLI_OK;
@@ -170,6 +182,8 @@ int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_opt
     fprintf(stderr, "kiln %s: a FILE is missing; see kiln %s --help\n", cmd->name, cmd->name);
     return CLI_USAGE;
   }
+  if (o->targets.n > 1 && !cmd->many_targets)
+    return usage_error(cmd, "one --target is taken here, not also", o->targets.at[1]);
   if (cmd->max_files >= 0 && (int)o->files.n > cmd->max_files)
     return usage_error(cmd, "one argument too many:", o->files.at[cmd->max_files]);
   return CLI_OK;

@@ -19,10 +19,10 @@ struct cli_list {
 struct cli_options {
   struct cli_list files, set, consts, shapes, layouts, strides, scalars, absent, targets;
   const char *kernel, *root, *stage, *after, *on, *output, *junit;
-  int64_t case_index;
+  int32_t case_index, max_seconds, max_ops, max_errors;
   uint64_t seed;
   bool json, lineinfo, no_verify, no_time, no_peers, exact, help;
-  uint64_t max_steps, max_memory, max_seconds, max_ops, max_errors;
+  uint64_t max_steps, max_memory;
 };
 
 struct cli_command {
@@ -30,6 +30,7 @@ struct cli_command {
   /* Names of the accepted options, space separated, of the table in args.c. */
   const char *options;
   int min_files, max_files; /* max -1: any */
+  bool many_targets;
   int (*run)(const struct cli_options *o);
 };
 
@@ -44,8 +45,10 @@ void cli_print_help(const struct cli_command *cmd, FILE *out);
 
 /* main.c: a context made from the options; prints the reason and returns NULL on failure. */
 struct kiln_context *cli_context(const struct cli_options *o);
+/* `text` as a JSON string. Bytes that are no UTF-8 do not occur in what the library gives. */
+void cli_put_json(FILE *out, const char *text);
 /* Prints the diagnostics (JSON lines with --json, on stdout; else text on stderr), clears them and
- * gives the exit code of `status`. */
+ * gives the exit code of `status`: CLI_USAGE where an option's value was at fault (K0003). */
 int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_status status);
 struct kiln_request cli_request(const struct cli_options *o);
 

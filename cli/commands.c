@@ -61,7 +61,6 @@ int cmd_check(const struct cli_options *o) {
 }
 
 int cmd_show(const struct cli_options *o) {
-  const char *stage = o->stage ? o->stage : "tile";
   struct kiln_context *ctx = cli_context(o);
   if (!ctx)
     return CLI_FAILED;
@@ -73,11 +72,20 @@ int cmd_show(const struct cli_options *o) {
   if (st == KILN_OK)
     st = kiln_specialise(file, &req, &v);
   if (st == KILN_OK)
-    st = kiln_show(v, stage, o->after, &text);
+    st = kiln_show(v, o->stage, o->after, &text);
   int rc = cli_finish(ctx, o, st);
   if (text) {
     FILE *out = o->output ? fopen(o->output, "w") : stdout;
-    bool ok = out && fputs(text, out) >= 0;
+    if (out && o->json) {
+      fputs("{\"kernel\":", out);
+      cli_put_json(out, kiln_variant_kernel(v));
+      fprintf(out, ",\"target\":\"%s\",\"text\":", kiln_variant_target(v));
+      cli_put_json(out, text);
+      fputs("}\n", out);
+    } else if (out) {
+      fputs(text, out);
+    }
+    bool ok = out && !ferror(out);
     if (out && out != stdout)
       ok = fclose(out) == 0 && ok;
     if (!ok) {
@@ -150,10 +158,12 @@ int cmd_doctor(const struct cli_options *o) {
 
 struct tally {
   uint32_t passed, failed;
+  bool found; /* a kernel of the name that was asked for */
   FILE *junit;
 };
 
-/* Text for an XML attribute or element; control characters XML does not allow become spaces. */
+/* Text for an XML attribute or element. Control characters that XML does not allow become spaces, and
+ * so do bytes over 127: a kernel file's lines need not be UTF-8. */
 static void put_xml(FILE *out, const char *s) {
   for (; *s; s++)
     switch (*s) {
@@ -161,7 +171,9 @@ static void put_xml(FILE *out, const char *s) {
     case '<': fputs("&lt;", out); break;
     case '>': fputs("&gt;", out); break;
     case '"': fputs("&quot;", out); break;
-    default: fputc((unsigned char)*s < 0x20 && *s != '\n' && *s != '\t' ? ' ' : *s, out);
+    case '\n':
+    case '\t': fputc(*s, out); break;
+    default: fputc(*s >= 0x20 && *s < 0x7f ? *s : ' ', out);
     }
 }
 
@@ -211,6 +223,7 @@ static enum kiln_status test_file(struct tally *t, struct kiln_context *ctx,
     const char *name = kiln_file_kernel_name(file, k);
     if (o->kernel && strcmp(o->kernel, name) != 0)
       continue;
+    t->found = true;
     uint32_t n = kiln_file_case_count(file, name);
     for (uint32_t i = 0; i < n && st != KILN_INTERRUPTED; i++) {
       struct kiln_request req = cli_request(o);
@@ -249,11 +262,14 @@ int cmd_test(const struct cli_options *o) {
   bool wrote = true;
   if (t.junit) {
     fprintf(t.junit, "</testsuite>\n");
-    wrote = fclose(t.junit) == 0;
+    wrote = !ferror(t.junit);
+    wrote = fclose(t.junit) == 0 && wrote;
     if (!wrote)
       fprintf(stderr, "kiln: cannot write %s: %s\n", o->junit, strerror(errno));
   }
-  if (t.passed + t.failed == 0 && st != KILN_INTERRUPTED)
+  if (o->kernel && !t.found && t.failed == 0)
+    fprintf(stderr, "kiln test: no file has a kernel `%s`\n", o->kernel);
+  else if (t.passed + t.failed == 0 && st != KILN_INTERRUPTED)
     fprintf(stderr, "kiln test: no cases found\n");
   if (!o->json)
     printf("%u passed, %u failed\n", t.passed, t.failed);

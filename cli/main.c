@@ -1,5 +1,5 @@
 /* `kiln`: finds the command, makes the context, turns statuses into exit codes (0 fine, 1 an error
- * of the kernel, the machine or the result, 2 wrong usage, 130 interrupted). */
+ * of the kernel, the machine or the result, 2 a mistake on the command line, 130 interrupted). */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -16,17 +16,17 @@
 const struct cli_command cli_commands[] = {
     {"check", "FILE [options]",
      "Trace, verify and compile the kernels of FILE for the given targets. Needs no GPU.",
-     KERNEL_OPTIONS, 1, 1, cmd_check},
+     KERNEL_OPTIONS, 1, 1, true, cmd_check},
     {"show", "FILE [options]", "Print a stage of a kernel's way to the GPU.",
-     KERNEL_OPTIONS "stage after lineinfo output", 1, 1, cmd_show},
+     KERNEL_OPTIONS "stage after lineinfo output", 1, 1, false, cmd_show},
     {"run", "FILE [options]",
      "Run a kernel on random inputs, verify it, time it, say what bounds it.",
-     KERNEL_OPTIONS "on seed exact no-verify no-time no-peers", 1, 1, cmd_run},
+     KERNEL_OPTIONS "on seed exact no-verify no-time no-peers", 1, 1, false, cmd_run},
     {"test", "FILE... [options]", "Run the kernels' own cases; the exit code is 1 if one fails.",
      "kernel target root on exact json junit max-steps max-memory max-seconds max-ops max-errors",
-     1, -1, cmd_test},
+     1, -1, false, cmd_test},
     {"doctor", "[options]", "Say what was found on this machine and what is missing.", "json", 0, 0,
-     cmd_doctor},
+     false, cmd_doctor},
 };
 const uint32_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 
@@ -102,9 +102,25 @@ struct kiln_context *cli_context(const struct cli_options *o) {
   return st == KILN_OK ? ctx : NULL;
 }
 
+void cli_put_json(FILE *out, const char *text) {
+  fputc('"', out);
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\')
+      fprintf(out, "\\%c", c);
+    else if (c < 0x20)
+      fprintf(out, "\\u%04x", c);
+    else
+      fputc(c, out);
+  }
+  fputc('"', out);
+}
+
 int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_status status) {
   uint32_t n = kiln_diag_count(ctx);
+  bool usage = false;
   for (uint32_t i = 0; i < n; i++) {
+    usage |= kiln_diag_is_error(ctx, i) && strcmp(kiln_diag_code(ctx, i), "K0003") == 0;
     const char *text = o->json ? kiln_diag_json(ctx, i) : kiln_diag_text(ctx, i);
     fprintf(o->json ? stdout : stderr, o->json ? "%s\n" : "%s", text);
   }
@@ -117,14 +133,14 @@ int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_
     fprintf(stderr, "kiln: interrupted\n");
     return CLI_INTERRUPTED;
   }
-  return status == KILN_OK ? CLI_OK : CLI_FAILED;
+  return status == KILN_OK ? CLI_OK : usage && status == KILN_INVALID ? CLI_USAGE : CLI_FAILED;
 }
 
 struct kiln_request cli_request(const struct cli_options *o) {
   struct kiln_request r = {.struct_size = sizeof r};
   r.kernel = o->kernel;
   r.target = o->targets.n ? o->targets.at[0] : NULL;
-  r.case_index = (int32_t)o->case_index;
+  r.case_index = o->case_index;
   r.n_set = o->set.n;
   r.set = o->set.at;
   r.n_consts = o->consts.n;

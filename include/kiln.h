@@ -97,6 +97,8 @@ KILN_API void kiln_context_free(struct kiln_context *ctx);
  * object. The returned string lives until the next kiln_diag_* call. */
 KILN_API uint32_t kiln_diag_count(const struct kiln_context *ctx);
 KILN_API bool kiln_diag_is_error(const struct kiln_context *ctx, uint32_t i);
+/* "K0404": what kind of finding it is; codes keep their meaning. "" past the end. */
+KILN_API const char *kiln_diag_code(const struct kiln_context *ctx, uint32_t i);
 KILN_API const char *kiln_diag_text(struct kiln_context *ctx, uint32_t i);
 KILN_API const char *kiln_diag_json(struct kiln_context *ctx, uint32_t i);
 /* Diagnostics that were dropped: over the limit, or memory had run out. */

@@ -51,6 +51,16 @@ expect 'not a number' 2 'whole number' "$KILN" run "$GEMM" --seed x
 expect 'file missing' 2 'FILE is missing' "$KILN" run
 expect 'two files' 2 'one argument too many' "$KILN" check "$GEMM" "$GEMM"
 expect 'bad --on' 2 'interp or gpu' "$KILN" run "$GEMM" --on moon
+expect 'no decimal number' 2 'whole number' "$KILN" run "$GEMM" --seed 0x10
+expect 'number too large' 2 'below 2\^31, got .4294967296.' "$KILN" run "$GEMM" --case 4294967296
+expect 'the item at fault' 2 'KEY=VALUE,... at .=3.' "$KILN" run "$GEMM" --shape M=1,=3,N=4
+expect 'too many items' 2 'too many items at .k65=1.' \
+  "$KILN" run "$GEMM" --set "$(seq -f 'k%g=1' -s , 65)"
+expect 'second target' 2 'one --target.*sm_90a' "$KILN" show "$GEMM" --target sm_80,sm_90a
+expect 'asked for twice' 2 '.N. is given twice' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=1,K=1,N=10,N=20
+expect 'layout and stride' 2 '.A. has both' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --layout A=col --stride A=1,64
 expect 'help' 0 'usage: kiln run' "$KILN" run --help
 expect 'version' 0 '^kiln [0-9]+\.[0-9]+\.[0-9]+$' "$KILN" --version
 
@@ -100,9 +110,18 @@ expect 'illegal config' 1 'BM=256.*BN=256|legal' \
   "$KILN" run "$GEMM" --kernel gemm --on interp --set BM=256,BN=256
 expect 'config over a limit' 1 'gemm.lua:|shared memory|limit' \
   "$KILN" check "$GEMM" --kernel gemm --set BM=128,BN=128,BK=1024
-expect 'unknown target' 1 'sm_90a' "$KILN" check "$GEMM" --target sm_12
-expect 'unknown stage' 1 'scheduled' "$KILN" show "$GEMM" --kernel gemm --stage frob
-expect 'unknown pass' 1 'canonicalise' "$KILN" show "$GEMM" --kernel gemm --after frob
+expect 'unknown target' 2 'sm_90a' "$KILN" check "$GEMM" --target sm_12
+expect 'unknown stage' 2 'scheduled' "$KILN" show "$GEMM" --kernel gemm --stage frob
+expect 'unknown pass' 2 'canonicalise' "$KILN" show "$GEMM" --kernel gemm --after frob
+
+expect 'memory limit' 1 'limit of 1000 bytes' "$KILN" check "$GEMM" --max-memory 1000
+expect 'output over itself' 1 '.C. is written' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=4,N=4,K=4 --stride C=0,1
+body '' | sed 's/cdiv(d.M, 16)/1/' >cover.lua
+expect 'output not covered' 1 'elements were never written: does .grid. cover all of .Y.' \
+  "$KILN" run cover.lua --on interp --shape M=40,N=16
+expect 'no memory holds it' 1 'more than [0-9.]+ GiB of host memory' \
+  "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=1099511627776,N=1024,K=1024
 
 # ---- IR texts
 "$KILN" show "$GEMM" --kernel gemm --stage tile >gemm.tir 2>/dev/null
@@ -137,6 +156,13 @@ expect 'wrong result' 1 'Y. of kernel .k. .*wrong' \
 expect 'test with JUnit' 0 '[1-9][0-9]* passed, 0 failed' \
   "$KILN" test "$SRC/kernels_ref/softmax.lua" --on interp --junit out.xml
 expect 'JUnit file' 0 'testcase' cat out.xml
+
+expect 'no such kernel to test' 1 'no file has a kernel .nosuch.' \
+  "$KILN" test "$SRC/kernels_ref/softmax.lua" --on interp --kernel nosuch
+expect 'test of noise' 1 'noise.lua' "$KILN" test noise.lua --on interp --junit noise.xml
+expect 'JUnit of noise' 1 '^$' grep -P '[^\x09\x0a\x20-\x7e]' noise.xml
+expect 'shown as JSON' 0 '^\{"kernel":"gemm","target":"sm_90a","text":"kiln-ir 1 tile.u000a' \
+  "$KILN" show "$GEMM" --kernel gemm --json --target sm_90a
 
 # ---- Ctrl-C: the process stops soon and says so
 body 'for k in range(0, d.N * 1000000, 1) do x = x * 1.0001 end' >slow.lua

@@ -197,6 +197,8 @@ static void test_diagnostics(void **state) {
   assert_int_equal(kiln_diag_count(t.ctx), 1);
   assert_true(kiln_diag_is_error(t.ctx, 0));
   assert_false(kiln_diag_is_error(t.ctx, 1));
+  assert_string_equal(kiln_diag_code(t.ctx, 0), "K0201");
+  assert_string_equal(kiln_diag_code(t.ctx, 1), "");
   assert_string_equal(kiln_diag_text(t.ctx, 1), "");
   assert_string_equal(kiln_diag_json(t.ctx, 1), "");
   const char *said = kiln_diag_text(t.ctx, 0);

@@ -56,7 +56,7 @@ static const char wide[] =
     "  name = 'wide',\n"
     "  const = { T = {f32, bf16}, N = {64, any}, fast = {true, false}, mode = {'a', 'b'} },\n"
     "  args = { tensor('X', 'T', 'M', 'N'), tensor('W', f32, 'M/4'), optional(tensor('B', f32, 'N')),\n"
-    "           scalar('alpha', f32), scalar('n', s32), scalar('u', u8), scalar('b', bool),\n"
+    "           scalar('alpha', f32), scalar('n', s32), scalar('u', u8), optional(scalar('b', bool)),\n"
     "           out('Y', 'T', 'M', 'N') },\n"
     "  tune = { BM = {4, 8}, S = {0.5, 2} },\n"
     "  legal = function(c) return c.BM < 100 end,\n"
@@ -148,6 +148,22 @@ static void test_wrong_values(void **state) {
       {"--case 3", "--case: kernel `wide` has 3 cases, counted from 0: there is no case 3"},
       {"--target sm_12", "--target: unknown target `sm_12`; known are .*sm_90a"},
       {"--kernel vide", "`vide`.*wide"},
+      /* twice, or in two ways */
+      {"--shape M=8 --shape N=4 --shape M=4", "--shape: `M` is given twice, as `M=8` and `M=4`"},
+      {"--set BM=8 --set BM=8", "--set: `BM` is given twice"},
+      {"--const T=f32 --const T=bf16", "--const: `T` is given twice"},
+      {"--layout X=row --layout X=col", "--layout: `X` is given twice"},
+      {"--stride X=1,8 --stride X=64,1", "--stride: `X` is given twice"},
+      {"--scalar n=1 --scalar n=2", "--scalar: `n` is given twice"},
+      {"--absent B --absent B", "--absent: `B` is given twice, as `B` and `B`"},
+      {"--layout X=col --stride X=1,8", "`X` has both --layout and --stride"},
+      {"--set schedule.stages=x", "--set: knob `stages` takes a whole number"},
+      {"--set schedule.frob=1", "has no meta-parameter `schedule.frob`"},
+      /* an output that overlaps itself */
+      {"--stride Y=0,1", "`Y` is written, but its strides make elements share memory"},
+      {"--stride Y=1,1", "`Y` is written, but its strides"},
+      {"--stride Y=63,1", "`Y` is written, but its strides"},
+      {"--stride Y=-2,4", "`Y` is written, but its strides"},
       /* many at once */
       {"--set BQ=1 --shape Q=1 --scalar Q=1 --absent Q",
        "--shape: .*`Q`.*--set: .*`BQ`.*--absent: .*`Q`.*--scalar: .*`Q`"},
@@ -191,11 +207,16 @@ static void test_right_values(void **state) {
       {"--case 2 --shape N=8", "M=4 N=8  BM=4 N=8 "},
       {"--case 2 --const N=8", "M=4 N=8  BM=4 N=8 "},
       {"--case 1 --const T=f32 --shape M=16", "M=16 N=32  .*T=f32"},
-      {"--shape M=8 --shape M=4", "M=4 "}, /* the last one counts */
+      {"--set schedule.stages=2", "BM=4"},
+      {"--absent B --absent b", "M=8"},
       {"--layout X=col --layout W=row", "M=8"},
       {"--stride X=1,8 --stride W=2", "M=8"},
       {"--stride X=-64,1", "M=8"},
       {"--stride X=0,1", "M=8"},
+      {"--stride Y=64,1", "M=8"},
+      {"--stride Y=-1,8", "M=8"},
+      {"--stride Y=100,-1", "M=8"},
+      {"--shape M=4 --const N=5 --stride Y=5,3", "M=4"}, /* 5i + 3j: apart, though not nested */
       {"--scalar alpha=1e-5 --scalar n=-3 --scalar u=255 --scalar b=1", "M=8"},
       {"--scalar alpha=inf", "M=8"},
       {"--absent B", "M=8"},
