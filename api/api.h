@@ -1,8 +1,8 @@
 /* What the files of api/ share: the objects behind kiln.h and the steps between them.
  *
- * Every public call that may allocate runs its body under api_guarded: an arena's trap turns a failed
- * allocation into KILN_NO_MEMORY, and objects own nothing outside their arenas but the handles that
- * their *_free releases. */
+ * Every public call that may allocate runs its body under api_guarded: an arena's trap turns a
+ * failed allocation into KILN_NO_MEMORY, and objects own nothing outside their arenas but the
+ * handles that their *_free releases. */
 #ifndef KILN_API_API_H
 #define KILN_API_API_H
 
@@ -72,8 +72,8 @@ enum kiln_status api_from_rt(enum rt_status st);
 /* The runtime context, made on first use. */
 enum kiln_status api_runtime(struct kiln_context *ctx, struct rt_ctx **out);
 enum kiln_status api_device(struct kiln_context *ctx, struct rt_device **out);
-/* As api_device, but where there is none that is no failure: *out NULL, and ctx->no_device says why.
- * KILN_NO_MEMORY is the one failure. */
+/* As api_device, but where there is none that is no failure: *out NULL, and ctx->no_device says
+ * why. KILN_NO_MEMORY is the one failure. */
 enum kiln_status api_device_if_any(struct kiln_context *ctx, struct rt_device **out);
 /* 0.0 where there is no NVRTC; fails only for want of memory. */
 enum kiln_status api_nvrtc_version(struct kiln_context *ctx, int *major, int *minor);
@@ -85,13 +85,14 @@ void api_print_line(void *ctx, const char *line);
 #define API_ERROR(ctx, id, ...)                                                                    \
   diag_report(&(ctx)->diags, DIAG_ERROR, DIAG_##id, DIAG_NOWHERE, __VA_ARGS__)
 double api_now_ms(void);
-/* sb_put that reports running out of memory instead of leaving through the trap: for code that holds
- * something to be released. */
+/* sb_put that reports running out of memory instead of leaving through the trap: for code that
+ * holds something to be released. */
 bool api_try_append(struct strbuf *out, const char *text, size_t n);
 /* Reports it. */
 enum kiln_status api_no_memory(struct kiln_context *ctx);
-/* The status of a failure that reported diagnostics since the mark: KILN_INTERRUPTED, KILN_NO_MEMORY
- * (running out of memory, not a limit), else KILN_INVALID. Counts, as the list may be full. */
+/* The status of a failure that reported diagnostics since the mark: KILN_INTERRUPTED,
+ * KILN_NO_MEMORY (running out of memory, not a limit), else KILN_INVALID. Counts, as the list may
+ * be full. */
 struct api_mark {
   uint32_t n_no_memory, n_interrupted;
 };

@@ -42,8 +42,8 @@ static bool is_written(const struct api_arg *arg) {
 
 /* ---- inputs ---- */
 
-/* Refuses a case that no memory of this machine could hold, before any of it is taken: the sum below
- * is less than what is needed. */
+/* Refuses a case that no memory of this machine could hold, before any of it is taken: the sum
+ * below is less than what is needed. */
 static bool check_size(struct case_run *r) {
   double need = 0, have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   for (uint32_t i = 0; i < r->p.n_args; i++) {
@@ -353,8 +353,8 @@ static struct rt_tensor transposed(struct rt_tensor t, bool swap) {
   return t;
 }
 
-/* cuBLAS for a kernel whose oracle is one product of two of its arguments: false where it has no such
- * operation. Its result goes to a buffer of its own. */
+/* cuBLAS for a kernel whose oracle is one product of two of its arguments: false where it has no
+ * such operation. Its result goes to a buffer of its own. */
 static bool make_peer(struct case_run *r, const struct api_reference *ref, struct peer *peer,
                       struct rt_buffer **result) {
   const struct api_matmul *mm = ref->n_matmuls == 1 ? &ref->matmuls[0] : NULL;

@@ -9,8 +9,8 @@
 
 #define MAX_FILE ((size_t)64 << 20)
 
-/* Appends the whole file; false with *error (static or errno text). The file is not open while memory
- * is taken: a failed allocation must not leak it. */
+/* Appends the whole file; false with *error (static or errno text). The file is not open while
+ * memory is taken: a failed allocation must not leak it. */
 static bool read_file(const char *path, struct strbuf *text, const char **error) {
   struct stat st;
   *error = NULL;

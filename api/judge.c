@@ -1,14 +1,14 @@
 /* References: what a result is judged by.
  *
- * With an oracle: R is the oracle in double precision on the rounded inputs; the baseline is the same
- * oracle with every operation rounded to f32 (matrix products accumulate in f32: cuBLAS on a GPU) and
- * the result rounded to the output's dtype: the unfused composition in the same precision. Without
- * one: R is the kernel's interpretation in double precision, the baseline its interpretation with
- * rounding, and the level is self-checked, never verified.
+ * With an oracle: R is the oracle in double precision on the rounded inputs; the baseline is the
+ * same oracle with every operation rounded to f32 (matrix products accumulate in f32: cuBLAS on a
+ * GPU) and the result rounded to the output's dtype: the unfused composition in the same precision.
+ * Without one: R is the kernel's interpretation in double precision, the baseline its
+ * interpretation with rounding, and the level is self-checked, never verified.
  *
  * The a-priori bound is known where the oracle makes exactly one matrix product of the output's
- * shape: gamma_K |A||B|, times 1.2 for what follows it (the slope of the activations is at most 1.13)
- * and with 8 more roundings for sums that follow. */
+ * shape: gamma_K |A||B|, times 1.2 for what follows it (the slope of the activations is at most
+ * 1.13) and with 8 more roundings for sums that follow. */
 #include "api/api.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
 static const char *const level_names[] = {"not checked", "self-checked", "verified"};
 
 /* Nominal dense matrix rate in FLOP/s of a device at its boost clock for the kernel's operand type:
- * per SM and cycle 4096 for 16-bit types on compute capability 9.0, 2048 on 8.0, 1024 on 8.x and 12.x;
- * f32 products run on the FMA units: 256 per SM and cycle (128 on none of the targets). */
+ * per SM and cycle 4096 for 16-bit types on compute capability 9.0, 2048 on 8.0, 1024 on 8.x and
+ * 12.x; f32 products run on the FMA units: 256 per SM and cycle (128 on none of the targets). */
 static double peak_flops(const struct rt_device_info *info, enum dtype t) {
   double per_cycle = dtype_bits(t) >= 32                          ? 256
                      : info->cc_major == 9                        ? 4096
@@ -18,7 +18,8 @@ static double peak_flops(const struct rt_device_info *info, enum dtype t) {
   return per_cycle * info->sm_count * (double)info->clock_khz * 1e3;
 }
 
-/* The nominal memory bandwidth in bytes/s: by the GPU table, else by clock and bus width; 0 unknown. */
+/* The nominal memory bandwidth in bytes/s: by the GPU table, else by clock and bus width; 0
+ * unknown. */
 static double peak_bytes(const struct rt_device_info *info) {
   const struct cg_gpu *gpu = cg_find_gpu(info->name);
   if (gpu)

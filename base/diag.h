@@ -64,10 +64,11 @@ bool diag_init(struct diag_sink *s, const struct mem_alloc *mem);
 void diag_free(struct diag_sink *s);
 /* Forgets diagnostics, keeps files. */
 void diag_clear(struct diag_sink *s);
-/* Forgets the diagnostics of `list` from number n on: of an attempt whose failure does not matter. */
+/* Forgets the diagnostics of `list` from number n on: of an attempt whose failure does not
+ * matter. */
 void diag_truncate(struct diag_sink *s, uint32_t n);
-/* Registers a file (copied). Returns its index; 0 when memory ran out. A name already there gets its
- * text replaced. text may be NULL. */
+/* Registers a file (copied). Returns its index; 0 when memory ran out. A name already there gets
+ * its text replaced. text may be NULL. */
 uint32_t diag_add_file(struct diag_sink *s, const char *name, const char *text, size_t n);
 const char *diag_file_name(const struct diag_sink *s, uint32_t file);
 

@@ -32,8 +32,8 @@ void mem_drop(const struct mem_alloc *mem, void *p, size_t size);
 /* A NUL-terminated copy; its size is strlen + 1. */
 char *mem_strdup(const struct mem_alloc *mem, const char *s);
 
-/* Where an arena goes when it cannot grow. With `raise` set it is called and must not return (inside
- * Lua it raises a Lua memory error); otherwise the trap's jump buffer is used. */
+/* Where an arena goes when it cannot grow. With `raise` set it is called and must not return
+ * (inside Lua it raises a Lua memory error); otherwise the trap's jump buffer is used. */
 struct oom_trap {
   jmp_buf env;
   void (*raise)(void *user);

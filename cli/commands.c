@@ -162,8 +162,8 @@ struct tally {
   FILE *junit;
 };
 
-/* Text for an XML attribute or element. Control characters that XML does not allow become spaces, and
- * so do bytes over 127: a kernel file's lines need not be UTF-8. */
+/* Text for an XML attribute or element. Control characters that XML does not allow become spaces,
+ * and so do bytes over 127: a kernel file's lines need not be UTF-8. */
 static void put_xml(FILE *out, const char *s) {
   for (; *s; s++)
     switch (*s) {

@@ -3,8 +3,9 @@
  *   tile module + facts + schedule --cg_lower--> machine module with its launch recipe
  *   machine module                 --cg_emit---> CUDA C
  *
- * Everything allocates from the caller's arena (set a trap on it first); nothing here is global. The
- * passes between the stages are listed in pipeline_portable.c; each has a name for `--after`. */
+ * Everything allocates from the caller's arena (set a trap on it first); nothing here is global.
+ * The passes between the stages are listed in pipeline_portable.c; each has a name for
+ * `--after`. */
 #ifndef KILN_CODEGEN_CG_H
 #define KILN_CODEGEN_CG_H
 
@@ -92,10 +93,10 @@ struct cg_arg_value {
 };
 
 /* Adds to m->facts what the lowering can use and these arguments satisfy: unit strides, and for
- * dims, strides and addresses the class of divisibility (a power of two, at most 256 for dims; enough
- * for 16-byte accesses for strides and addresses). Dims of extent 1 give their stride no meaning and
- * get no fact. Facts of the module that are already there stay. Two argument lists of one class give
- * the same facts, so the number of variants is bounded. */
+ * dims, strides and addresses the class of divisibility (a power of two, at most 256 for dims;
+ * enough for 16-byte accesses for strides and addresses). Dims of extent 1 give their stride no
+ * meaning and get no fact. Facts of the module that are already there stay. Two argument lists of
+ * one class give the same facts, so the number of variants is bounded. */
 void cg_facts_from_args(struct ir_module *m, const struct cg_arg_value *args);
 
 /* ---- lowering (lower.c, pipeline_portable.c) ---- */
@@ -107,8 +108,9 @@ struct cg_options {
   const struct ir_run_options *run; /* debug modes of the pass runner, or NULL */
 };
 
-/* Lowers a copy of `tile` (which stays as it is). Returns NULL after reporting to `diags`. The result
- * is verified; at the machine stage its recipe is filled and every limit of the target is kept. */
+/* Lowers a copy of `tile` (which stays as it is). Returns NULL after reporting to `diags`. The
+ * result is verified; at the machine stage its recipe is filled and every limit of the target is
+ * kept. */
 struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options *opt,
                            struct arena *a, struct diag_sink *diags);
 /* The passes that cg_lower runs, in order (names for `--after`). */

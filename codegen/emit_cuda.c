@@ -96,7 +96,8 @@ static void declare(struct emit *e, struct ir_val v, const char *init) {
     emit_line(e, "%s %s;", type, name);
 }
 
-/* to[i] = from[i] for all i at once: through temporaries where a later source would be overwritten. */
+/* to[i] = from[i] for all i at once: through temporaries where a later source would be
+ * overwritten. */
 static void assign_all(struct emit *e, uint32_t n, const struct ir_val *to,
                        const struct ir_val *from) {
   const char **text = ARENA_ARRAY(e->a, const char *, n + 1);

@@ -39,8 +39,8 @@ void emit_frag(struct emit *e, uint32_t res) {
             e->res_name[res], n / per);
 }
 
-/* Four-byte registers or smaller pieces as one 32-bit word: `n` element texts of dtype t starting at
- * x[0]; values wider than t are rounded. */
+/* Four-byte registers or smaller pieces as one 32-bit word: `n` element texts of dtype t starting
+ * at x[0]; values wider than t are rounded. */
 static const char *pack(struct emit *e, const struct ir_val *v, uint32_t n, enum dtype t) {
   enum dtype from = (enum dtype)ir_type_of(e->m, v[0]).dtype;
   const char *x[4] = {"0", "0", "0", "0"};

@@ -1,5 +1,5 @@
-/* Scalar ops as C expressions. 16-bit floats are bit patterns (typedefs of unsigned short): arithmetic
- * on them computes in f32 and rounds once, as docs/numerics.md says. */
+/* Scalar ops as C expressions. 16-bit floats are bit patterns (typedefs of unsigned short):
+ * arithmetic on them computes in f32 and rounds once, as docs/numerics.md says. */
 #include "codegen/emit.h"
 
 #include "base/check.h"

@@ -28,18 +28,19 @@ struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint
                                struct cg_warps w);
 
 /* Accumulator of a dot by multiply-adds: a thread holds `vec` adjacent rows (columns) where the
- * operand is contiguous along them, else rows (columns) that its neighbours' lie between; lanes 4 x 8. */
+ * operand is contiguous along them, else rows (columns) that its neighbours' lie between; lanes 4 x
+ * 8. */
 struct layout *cg_layout_fma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,
                                  bool rows_adjacent, bool cols_adjacent, uint32_t vec);
 
-/* A tile spread over the block for memory: `vec` elements along `vdim` to a thread, lanes along vdim
- * first, then warps, then registers. With reduce_axis >= 0 warps go along other dims first, so that
- * a row stays within a warp where that does not starve others. */
+/* A tile spread over the block for memory: `vec` elements along `vdim` to a thread, lanes along
+ * vdim first, then warps, then registers. With reduce_axis >= 0 warps go along other dims first, so
+ * that a row stays within a warp where that does not starve others. */
 struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *shape,
                                  uint32_t vdim, uint32_t vec, uint32_t warps, int reduce_axis);
 
-/* Derived layouts. slice: dims whose bit is set in `dims` become 1; registers that differ only along
- * them fall together. */
+/* Derived layouts. slice: dims whose bit is set in `dims` become 1; registers that differ only
+ * along them fall together. */
 struct layout *cg_layout_slice(struct arena *a, const struct layout *l, uint32_t dims);
 struct layout *cg_layout_permute(struct arena *a, const struct layout *l, const int64_t *perm);
 /* The same registers under another shape that differs in unit dims alone; NULL if it does not. */

@@ -2,7 +2,8 @@
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
 
-/* Element types the target cannot hold or convert: one error each, at the first op that makes one. */
+/* Element types the target cannot hold or convert: one error each, at the first op that makes
+ * one. */
 static bool check_types(const struct ir_module *m, const struct cg_target *t,
                         struct diag_sink *diags) {
   bool said[DT_COUNT] = {false}, ok = true;

@@ -15,7 +15,8 @@ static void set_frag(struct lower *l, struct ir_val v, uint32_t frag) {
   l->val[v.id].frag = frag;
 }
 
-/* The fragment in which a value starts to be carried by op `user`: its own if no one else reads it. */
+/* The fragment in which a value starts to be carried by op `user`: its own if no one else reads
+ * it. */
 static uint32_t carried_frag(struct lower *l, struct ir_op user, struct ir_val init,
                              struct ir_val result) {
   struct ir_module *m = l->m;

@@ -1,8 +1,9 @@
-/* Dots by multiply-adds, for types the matrix unit does not compute exactly: true f32, f64, integers.
+/* Dots by multiply-adds, for types the matrix unit does not compute exactly: true f32, f64,
+ * integers.
  *
  * Per group of kv elements of k (16 bytes), a thread reads its rows of a and its columns of b from
- * shared memory, 16 bytes a read where the operand is contiguous along k (kv elements of one row) or
- * along m or n (adjacent rows), and multiplies all pairs. acc[i * columns + j], as
+ * shared memory, 16 bytes a read where the operand is contiguous along k (kv elements of one row)
+ * or along m or n (adjacent rows), and multiplies all pairs. acc[i * columns + j], as
  * cg_layout_fma_acc orders its registers. */
 #include "base/check.h"
 #include "codegen/lower.h"

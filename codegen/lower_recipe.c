@@ -1,5 +1,5 @@
-/* The launch recipe of a machine module: what the facts assume becomes checks, what the kernel takes
- * becomes parameters. Shared memory is filled in when buffers have their places. */
+/* The launch recipe of a machine module: what the facts assume becomes checks, what the kernel
+ * takes becomes parameters. Shared memory is filled in when buffers have their places. */
 #include "codegen/lower.h"
 #include "codegen/recipe.h"
 #include "codegen/schedule.h"

@@ -118,8 +118,8 @@ static uint32_t warp_digit(struct lower *l, const struct reduce *x, struct ir_va
   return (uint32_t)parts;
 }
 
-/* Of the threads of a part that hold the same result, the one that writes it: the first lane, in the
- * first of the warps that are copies altogether. */
+/* Of the threads of a part that hold the same result, the one that writes it: the first lane, in
+ * the first of the warps that are copies altogether. */
 static struct ir_val is_part_writer(struct lower *l, const struct reduce *x) {
   const struct layout *out = cg_layout_at(l, x->out_layout);
   int64_t map[128], next = 1;

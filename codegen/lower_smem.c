@@ -1,13 +1,14 @@
 /* Matrices in shared memory: buffers, copies from global memory, tiles written for dots, converts.
  *
- * A row of a power of two of 16-byte chunks is swizzled: chunk c of row o lies at c ^ ((o >> shift) &
- * mask), chosen so that eight consecutive rows put one chunk column into eight different 16-byte
+ * A row of a power of two of 16-byte chunks is swizzled: chunk c of row o lies at c ^ ((o >> shift)
+ * & mask), chosen so that eight consecutive rows put one chunk column into eight different 16-byte
  * bank groups, which is what ldmatrix reads and what a copy of a column writes; the row starts stay
  * aligned and nothing is wasted. Other rows are padded to an odd number of chunks, with the same
  * effect.
  *
  *   chunks a row   1      2      4      8 and more
- *   shift, mask    -      2, 1   1, 3   0, 7          (rows of 16 B: eight rows are 128 B as they are) */
+ *   shift, mask    -      2, 1   1, 3   0, 7          (rows of 16 B: eight rows are 128 B as they
+ *   are) */
 #include "base/check.h"
 #include "codegen/lower.h"
 
@@ -253,8 +254,8 @@ static void copy_staged(struct lower *l, const struct copy *c, struct ir_val r, 
 }
 
 /* How many of n accesses are unrolled. Nothing here is held in fragments, so long copies are rolled
- * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads are
- * on their way at once without taking the registers that a dot needs. */
+ * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads
+ * are on their way at once without taking the registers that a dot needs. */
 static uint32_t part_of(uint32_t n, bool async) {
   uint32_t part = async ? 16 : 4;
   while (n % part)
@@ -401,8 +402,8 @@ void cg_lower_convert(struct lower *l, struct ir_op o) {
   bool reshapes = ir_op_at(m, o)->opcode == IR_RESHAPE;
   int64_t bytes = dtype_bytes(dt, 1), last = tv.dim[tv.rank - 1], chunk = CHUNK / bytes;
   struct crossing x = {.t = tv};
-  /* Rows start 16 bytes further around the banks each time. Reading may go past the tile's edge where
-   * the layout is padded: the buffer covers that. */
+  /* Rows start 16 bytes further around the banks each time. Reading may go past the tile's edge
+   * where the layout is padded: the buffer covers that. */
   x.row = reshapes ? 0 : round_up(last, chunk) + chunk;
   uint32_t from = cg_layout_of(l, v), into = cg_layout_of(l, to);
   int64_t rows = ir_elems(tv) / last;

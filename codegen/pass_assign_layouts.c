@@ -7,8 +7,9 @@
  *
  * Values that one op computes element by element, or that a loop carries, form a class with one
  * layout. Anchors fix layouts: first the accumulators of dots, in order; then, largest tile first,
- * loads and stores of the classes that are left (blocked, along the contiguous dim). From each fixed
- * class layouts spread over reductions, broadcasts, transposes and reshapes to its neighbours. */
+ * loads and stores of the classes that are left (blocked, along the contiguous dim). From each
+ * fixed class layouts spread over reductions, broadcasts, transposes and reshapes to its
+ * neighbours. */
 #include "base/check.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
@@ -329,7 +330,8 @@ static void list_op(void *user, struct ir_module *m, struct ir_op o) {
   VEC_PUSH(s->a, &s->ops, o);
 }
 
-/* A free tile is in a class of its own only where an op must know its layout: stores, reductions. */
+/* A free tile is in a class of its own only where an op must know its layout: stores,
+ * reductions. */
 static bool needs_class(struct solver *s, struct ir_val v) {
   if (!is_tile(s, v) || cg_is_smem_only(s->m, &s->uses, v))
     return false;

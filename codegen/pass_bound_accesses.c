@@ -1,10 +1,11 @@
 /* What each load and store may take for granted of its edges and its alignment.
  *
- * Before: tile IR with facts. After, on every load and store: masks (per dim, which edges of the view
- * the tile may cross), vdim (the dim along which elements are adjacent in memory), vec (elements of
- * one access that lie all inside or all outside, aligned as one) and, on loads, align (the same by
- * alignment alone: the copies of a tile's last chunk may then be partial). Where no fact says that a
- * stride is 1, vec is 1. Everything proved here rests on facts that the launch recipe checks. */
+ * Before: tile IR with facts. After, on every load and store: masks (per dim, which edges of the
+ * view the tile may cross), vdim (the dim along which elements are adjacent in memory), vec
+ * (elements of one access that lie all inside or all outside, aligned as one) and, on loads, align
+ * (the same by alignment alone: the copies of a tile's last chunk may then be partial). Where no
+ * fact says that a stride is 1, vec is 1. Everything proved here rests on facts that the launch
+ * recipe checks. */
 #include "codegen/pass.h"
 #include "codegen/range.h"
 

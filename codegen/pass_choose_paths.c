@@ -1,10 +1,11 @@
 /* How each dot gets its operands, and each load its data.
  *
- * Before: accesses bounded. After: the module is at the scheduled stage with one role. Every dot has
- * an instruction (inst) and a path per operand: `smem`, a load that lands in shared memory as it is;
- * `computed`, a tile in registers that its consumers write to shared memory. Every load has a path:
- * `cp_async` and `staged` (through registers, where alignment or the pad value forbids the former)
- * feed dots alone; `frag` goes to registers. A load that both kinds of users read is there twice. */
+ * Before: accesses bounded. After: the module is at the scheduled stage with one role. Every dot
+ * has an instruction (inst) and a path per operand: `smem`, a load that lands in shared memory as
+ * it is; `computed`, a tile in registers that its consumers write to shared memory. Every load has
+ * a path: `cp_async` and `staged` (through registers, where alignment or the pad value forbids the
+ * former) feed dots alone; `frag` goes to registers. A load that both kinds of users read is there
+ * twice. */
 #include "codegen/pass.h"
 #include "codegen/range.h"
 
@@ -40,8 +41,8 @@ static bool is_matrix(const struct ir_module *m, struct cg_operand_source s) {
   return true;
 }
 
-/* cp.async needs 4 aligned bytes along a dim of the matrix, fills with zeros, and cannot leave out the
- * first bytes of a chunk. */
+/* cp.async needs 4 aligned bytes along a dim of the matrix, fills with zeros, and cannot leave out
+ * the first bytes of a chunk. */
 static const char *load_path(const struct ir_module *m, struct cg_operand_source s) {
   const struct ir_attr *pad = ir_get_attr(m, s.load, IR_ATTR_pad);
   enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, s.load)->out[0]).dtype;

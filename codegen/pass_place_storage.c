@@ -4,7 +4,8 @@
  * whose lives do not overlap may share bytes; the recipe knows the total. A buffer lives from its
  * first to its last access; one that is touched inside a loop lives as long as the outermost loop
  * around the touch that does not hold the whole life. Places are given in order of first access,
- * lowest fitting offset first. Barriers between buffers that share bytes come with the next pass. */
+ * lowest fitting offset first. Barriers between buffers that share bytes come with the next
+ * pass. */
 #include "base/check.h"
 #include "codegen/pass.h"
 #include "codegen/recipe.h"

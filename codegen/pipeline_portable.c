@@ -1,7 +1,7 @@
 /* From tile IR to machine IR on every target: what runs, in which order, and why there.
  *
- * Before: tile IR that went through ir_tile_pipeline (sums with dots are accumulators, constants are
- * folded); other tile IR is lowered too, only not as well.
+ * Before: tile IR that went through ir_tile_pipeline (sums with dots are accumulators, constants
+ * are folded); other tile IR is lowered too, only not as well.
  * The portable path needs cp.async, ldmatrix and mma.sync: sm_80 and up. */
 #include "codegen/pass.h"
 #include "ir/passes.h"

@@ -1,9 +1,9 @@
 /* The syntax tree of kernel Lua, and its lexer and parser.
  *
- * lex.c and parse.c read full Lua 5.4; scope.c resolves every name to a slot of its function, an upvalue
- * index or a global, and every `goto` to a label. The tree lives in the arena of the state for as long
- * as the state does; nodes are never changed after parsing. Positions count lines and bytes from 1.
- * Syntax errors are worded as stock Lua words them. */
+ * lex.c and parse.c read full Lua 5.4; scope.c resolves every name to a slot of its function, an
+ * upvalue index or a global, and every `goto` to a label. The tree lives in the arena of the state
+ * for as long as the state does; nodes are never changed after parsing. Positions count lines and
+ * bytes from 1. Syntax errors are worded as stock Lua words them. */
 #ifndef KILN_FRONTEND_AST_H
 #define KILN_FRONTEND_AST_H
 
@@ -86,8 +86,8 @@ struct fe_label {
   bool at_end; /* nothing but labels follows in its block: what `goto continue` jumps to */
 };
 
-/* line:col is that of the operator, of a field's or method's name, of `[`, of a call's first token, of
- * a statement's first token. */
+/* line:col is that of the operator, of a field's or method's name, of `[`, of a call's first token,
+ * of a statement's first token. */
 struct fe_node {
   uint8_t kind, op;
   bool parens;    /* was written in parentheses */
@@ -278,8 +278,8 @@ bool fe_scope_in_loop(const struct fe_parser *p);
 
 /* ---- parse.c ---- */
 
-/* The main function of a file. p->lex (with arena, names, L, fail, user), charge and the stack limits
- * must be set, the rest zero. Raises through lex.fail. */
+/* The main function of a file. p->lex (with arena, names, L, fail, user), charge and the stack
+ * limits must be set, the rest zero. Raises through lex.fail. */
 struct fe_func *fe_parse(struct fe_parser *p, uint32_t file, const char *text, size_t n);
 
 /* True where the C stack below `base` is used up. */

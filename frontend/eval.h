@@ -1,10 +1,10 @@
 /* The evaluator's own data: what eval_*.c and region_*.c share. Nothing outside of them (and
  * lua_host.c) includes this.
  *
- * Activations of kernel functions are laid out on the Lua stack one above the other, inside the C frame
- * of the `tramp` that was entered last: an activation's slot i is stack position base + i, temporaries
- * lie above. Activation records are chained and reused, never on the C stack: a `__close` function
- * that runs while an error unwinds still sees its (dead) callers.
+ * Activations of kernel functions are laid out on the Lua stack one above the other, inside the C
+ * frame of the `tramp` that was entered last: an activation's slot i is stack position base + i,
+ * temporaries lie above. Activation records are chained and reused, never on the C stack: a
+ * `__close` function that runs while an error unwinds still sees its (dead) callers.
  *
  * Stamps: `serial` counts regions opened. What is born (a slot, a box, a table) is stamped with it;
  * "born outside region r" is stamp < r.serial. `logged` is the serial of the innermost region that
@@ -238,8 +238,8 @@ enum fe_signal fe_exec_arms(struct fe_state *fe, struct fe_act *A, const struct 
 /* ---- eval_call.c ---- */
 
 int fe_tramp(lua_State *L);
-/* Calls the function at `at` with everything above it; leaves `want` results (-1: all) from `at` on,
- * returns how many. */
+/* Calls the function at `at` with everything above it; leaves `want` results (-1: all) from `at`
+ * on, returns how many. */
 int fe_do_call(struct fe_state *fe, struct fe_act *A, const struct fe_node *n, int at, int want);
 void fe_push_function(struct fe_state *fe, struct fe_act *A, const struct fe_func *f);
 struct fe_act *fe_push_act(struct fe_state *fe, const struct fe_func *f);
@@ -276,8 +276,8 @@ void fe_report_at(struct fe_state *fe, enum diag_severity sev, enum diag_id id, 
 
 struct fe_region_state *fe_region_open(struct fe_state *fe, struct fe_act *A,
                                        enum fe_region_kind kind, const struct fe_node *n);
-/* Undoes what the innermost region changed; if out is given, pushes the table of values (or nil) and
- * fills in the changes. Then fe_region_pop takes the region off the stack; it stays valid until
+/* Undoes what the innermost region changed; if out is given, pushes the table of values (or nil)
+ * and fills in the changes. Then fe_region_pop takes the region off the stack; it stays valid until
  * fe_region_free. */
 void fe_region_undo(struct fe_state *fe, struct fe_changes *out);
 void fe_region_pop(struct fe_state *fe, bool keep);

@@ -1,5 +1,5 @@
-/* Calls: activations of kernel functions, the C function behind every kernel closure, protected calls,
- * and the limits that calls are checked against.
+/* Calls: activations of kernel functions, the C function behind every kernel closure, protected
+ * calls, and the limits that calls are checked against.
  *
  * A kernel function that calls a kernel function does not go through lua_call: the callee's
  * activation lies on the same Lua frame, above the caller's. lua_call, and with it `tramp`, is used

@@ -1,9 +1,9 @@
 /* Errors and positions: diagnostics of the staging evaluator, the messages of Lua errors, and where
  * they happened.
  *
- * The C API gives errors no position, because every kernel function looks like a C function to Lua: the
- * message handler puts `file:line:col: ` in front of an error that the evaluator or a library function
- * called by it raised. Errors that have their place already say so with `final_error`. */
+ * The C API gives errors no position, because every kernel function looks like a C function to Lua:
+ * the message handler puts `file:line:col: ` in front of an error that the evaluator or a library
+ * function called by it raised. Errors that have their place already say so with `final_error`. */
 #include "frontend/eval.h"
 
 #include "base/check.h"
@@ -38,7 +38,8 @@ static uint32_t intern_stack(struct fe_state *fe, struct diag_loc loc, uint32_t 
   return fe->stacks.n;
 }
 
-/* The stack of A's callers. Interned from the outermost on, without recursion: stacks can be deep. */
+/* The stack of A's callers. Interned from the outermost on, without recursion: stacks can be
+ * deep. */
 static uint32_t callers_of(struct fe_state *fe, struct fe_act *A) {
   struct fe_act *B = A;
   while (!B->has_callers && B->up)

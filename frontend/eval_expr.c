@@ -1,6 +1,6 @@
-/* Expressions. Plain values are Lua's own: arithmetic, comparison, indexing go through the C API. An
- * operator with a device operand goes to the tracer; truth of a mask is staged (eval_logic.c). Checks
- * that only serve a better message come after a fast path for the common types. */
+/* Expressions. Plain values are Lua's own: arithmetic, comparison, indexing go through the C API.
+ * An operator with a device operand goes to the tracer; truth of a mask is staged (eval_logic.c).
+ * Checks that only serve a better message come after a fast path for the common types. */
 #include "frontend/eval_expr.h"
 
 #include "base/check.h"
@@ -455,8 +455,9 @@ static void flush_fields(lua_State *L, int table, int pending, lua_Integer *next
   *next += pending;
 }
 
-/* A constructor that ends in several values: all are evaluated before the table is made, so that its array
- * part gets the size that stock Lua gives it (which `#` can tell where there are nils). */
+/* A constructor that ends in several values: all are evaluated before the table is made, so that
+ * its array part gets the size that stock Lua gives it (which `#` can tell where there are
+ * nils). */
 static void eval_open_table(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
   lua_State *L = fe->L;
   luaL_checkstack(L, 2 * PENDING_FIELDS + STACK_MARGIN, "too many values");

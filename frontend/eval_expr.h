@@ -6,7 +6,8 @@
 
 #define STACK_MARGIN 100 /* room that stays free behind what a check asks for */
 
-/* eval_expr.c: operands at `at`, at + 1 (or on top), no undefined ones; the result replaces them. */
+/* eval_expr.c: operands at `at`, at + 1 (or on top), no undefined ones; the result replaces
+ * them. */
 void fe_trace_binary(struct fe_state *fe, enum fe_op op, int at);
 void fe_trace_unary(struct fe_state *fe, enum fe_op op);
 /* A soft error: a table key is a device value. */

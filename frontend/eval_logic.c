@@ -1,9 +1,10 @@
 /* Comparison, truth, `and`, `or`.
  *
- * Only masks are staged at a truth test; every other device value is true, as every number and table
- * is in Lua. After a mask, both sides of `and` and `or` always run: the right side is evaluated in a
- * region, and an effect or a change in it is an error. `mask and value` is half a select, which only an
- * `or` can complete: it exists as two values on the stack and never as a Lua value. */
+ * Only masks are staged at a truth test; every other device value is true, as every number and
+ * table is in Lua. After a mask, both sides of `and` and `or` always run: the right side is
+ * evaluated in a region, and an effect or a change in it is an error. `mask and value` is half a
+ * select, which only an `or` can complete: it exists as two values on the stack and never as a Lua
+ * value. */
 #include "frontend/eval_expr.h"
 
 /* ---- comparison ---- */

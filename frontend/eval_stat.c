@@ -1,6 +1,6 @@
-/* Statements: blocks, variables, assignment, plain loops. A statement leaves the stack as it found it and
- * says how control goes on; only `return` leaves values, on top. What follows a device condition or
- * iterates over a device range is in region_if.c and region_loop.c. */
+/* Statements: blocks, variables, assignment, plain loops. A statement leaves the stack as it found
+ * it and says how control goes on; only `return` leaves values, on top. What follows a device
+ * condition or iterates over a device range is in region_if.c and region_loop.c. */
 #include "frontend/eval_expr.h"
 
 #include "base/check.h"
@@ -241,8 +241,8 @@ static void mark_close(struct fe_state *fe, struct fe_act *A, const struct fe_no
   VEC_PUSH(&fe->arena, &fe->closers, idx);
 }
 
-/* Closes the variables marked since there were `keep` of them, from stack position `from` on, innermost
- * first. Values to return, on top of the stack, stay. */
+/* Closes the variables marked since there were `keep` of them, from stack position `from` on,
+ * innermost first. Values to return, on top of the stack, stay. */
 static void close_from(struct fe_state *fe, struct fe_act *A, uint32_t keep, int from) {
   int n_ret = fe->n_ret;
   const struct fe_node *leaving = fe->leaving;

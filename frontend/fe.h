@@ -1,10 +1,10 @@
 /* The frontend towards api/: kernel files in, tile IR out.
  *
  * fe_load parses a kernel file and runs it once; the result is a list of kernel descriptions and a
- * Lua state kept for what needs it later: `legal`, tracing, `inputs`, `oracle`. A file is used by one
- * thread at a time; different files are independent. Errors go to the host's diagnostic sink, many
- * at once; a function that returns false or NULL has reported at least one error. Texts and arrays
- * reachable from a `struct fe_file` live until fe_free. */
+ * Lua state kept for what needs it later: `legal`, tracing, `inputs`, `oracle`. A file is used by
+ * one thread at a time; different files are independent. Errors go to the host's diagnostic sink,
+ * many at once; a function that returns false or NULL has reported at least one error. Texts and
+ * arrays reachable from a `struct fe_file` live until fe_free. */
 #ifndef KILN_FRONTEND_FE_H
 #define KILN_FRONTEND_FE_H
 
@@ -35,7 +35,8 @@ struct fe_host {
   const struct mem_alloc *mem;
   struct diag_sink *diags; /* its max_errors is the limit on errors */
   struct fe_limits limits;
-  /* The kernel root as shown in messages, "" or "kernels": `require "a.b"` is root/a/b.lua there. */
+  /* The kernel root as shown in messages, "" or "kernels": `require "a.b"` is root/a/b.lua
+   * there. */
   const char *root;
   /* Appends the text of the file at `path` ("a/b.lua", relative to the kernel root; it never leaves
    * the root) to *text. False: no such file, or *error says what went wrong. May be NULL: require
@@ -155,9 +156,9 @@ struct fe_config {
   uint32_t n;
 };
 
-/* First value of each list; if `legal` refuses it, the first legal one (names in byte order, the last
- * varying fastest) that keeps the consts. Values are in the arena `a`. `fixed` (may be NULL) are
- * entries that the caller set already (FE_NONE: free): they are kept. */
+/* First value of each list; if `legal` refuses it, the first legal one (names in byte order, the
+ * last varying fastest) that keeps the consts. Values are in the arena `a`. `fixed` (may be NULL)
+ * are entries that the caller set already (FE_NONE: free): they are kept. */
 bool fe_default_config(struct fe_file *f, const struct fe_kernel *k, struct arena *a,
                        const struct fe_config *fixed, struct fe_config *out);
 /* A config with nothing set, to be filled by fe_set_config and passed on as `fixed`. */
@@ -233,8 +234,8 @@ bool fe_arg_shape(struct fe_file *f, const struct fe_kernel *k, const struct fe_
                   const struct fe_problem *p, int64_t dim[IR_MAX_RANK]);
 
 /* Calls inputs(shape, rng) with a generator seeded by `seed`. For each argument that it returned,
- * fills arrays[arg index].data (allocated: shape as fe_arg_shape says, the caller set rank and dims)
- * and sets its bit in *given; other arrays stay as they are. */
+ * fills arrays[arg index].data (allocated: shape as fe_arg_shape says, the caller set rank and
+ * dims) and sets its bit in *given; other arrays stay as they are. */
 bool fe_inputs(struct fe_file *f, const struct fe_kernel *k, const struct fe_problem *p,
                uint64_t seed, struct fe_array *arrays, uint64_t *given);
 /* Calls oracle(t, d, c). arrays: one per argument; `in` and `inout` ones are read (borrowed, never

@@ -1,8 +1,8 @@
-/* Life of an evaluator: the sandboxed Lua state on the host's allocator, files loaded into it, and the
- * protected calls in which everything else runs.
+/* Life of an evaluator: the sandboxed Lua state on the host's allocator, files loaded into it, and
+ * the protected calls in which everything else runs.
  *
- * Every byte - Lua's, the arenas', the evaluator's own arrays - is counted against one limit. When memory
- * runs out inside Lua, arenas raise a Lua error (fe_trap) that no pcall catches. */
+ * Every byte - Lua's, the arenas', the evaluator's own arrays - is counted against one limit. When
+ * memory runs out inside Lua, arenas raise a Lua error (fe_trap) that no pcall catches. */
 #include "frontend/eval.h"
 
 #include "base/check.h"

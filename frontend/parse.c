@@ -1,5 +1,6 @@
-/* Parser of Lua 5.4; see ast.h. One function per rule of the grammar, as in lparser.c, whose messages it
- * gives. Stops at the first error. Names and labels are resolved by scope.c on the way. */
+/* Parser of Lua 5.4; see ast.h. One function per rule of the grammar, as in lparser.c, whose
+ * messages it gives. Stops at the first error. Names and labels are resolved by scope.c on the
+ * way. */
 #include "frontend/ast.h"
 
 #include "frontend/stage.h"
@@ -604,8 +605,8 @@ static struct fe_node *parse_goto(struct fe_parser *p) {
 
 static void skip_void_statements(struct fe_parser *p, node_list *out);
 
-/* At `::`. Labels and semicolons that follow are read first: whether this label ends its block depends
- * on what comes after them. */
+/* At `::`. Labels and semicolons that follow are read first: whether this label ends its block
+ * depends on what comes after them. */
 static void parse_label(struct fe_parser *p, node_list *out) {
   struct fe_node *n = new_node(p, FE_LABEL);
   next(p);

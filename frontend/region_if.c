@@ -1,7 +1,7 @@
 /* Device `if`: both sides are traced, each in a region; every slot that one of them changed gets a
- * merged value. Values that are equal on both sides stay what they are, plain ones included; what cannot
- * be merged becomes undefined, and only a read of it is an error. An `if` whose two sides both end in a
- * `return` of equally many values returns the merged values. */
+ * merged value. Values that are equal on both sides stay what they are, plain ones included; what
+ * cannot be merged becomes undefined, and only a read of it is an error. An `if` whose two sides
+ * both end in a `return` of equally many values returns the merged values. */
 #include "frontend/eval.h"
 
 /* One slot with its two values, at stack positions a (then) and a + 1 (else). */
@@ -216,7 +216,8 @@ static void refuse_side(struct device_if *d, const struct side *s, const struct 
   fe_refuse_leaving(d->fe, d->A, s->signal, r, "a device if");
 }
 
-/* Whether both sides return and the values can be merged. Reports what leaves the `if` otherwise. */
+/* Whether both sides return and the values can be merged. Reports what leaves the `if`
+ * otherwise. */
 static bool check_signals(struct device_if *d, const struct side *a, const struct fe_region *ra,
                           const struct side *b, const struct fe_region *rb) {
   if (a->signal == FE_GO_RETURN && b->signal == FE_GO_RETURN) {

@@ -1,12 +1,12 @@
 /* Device loops: `for` over a range, `while` on a device condition.
  *
- * Pass 1 runs the body with the values from before the loop; what it changed becomes carried. The next
- * pass binds the carried slots to arguments of the loop and runs the body again; if further slots
- * changed, or a carried one needs another type, once more. The last pass is kept, the others leave no
- * trace. So an invariant stays a plain Lua number, and a carried value gets the dtype that the body
- * gives it. Only locals are carried, also captured ones; a table field, or a local that cannot be
- * carried, is *undefined* at the start of the body and after the loop: scratch use is fine, a read
- * of the former iteration's value is the error. */
+ * Pass 1 runs the body with the values from before the loop; what it changed becomes carried. The
+ * next pass binds the carried slots to arguments of the loop and runs the body again; if further
+ * slots changed, or a carried one needs another type, once more. The last pass is kept, the others
+ * leave no trace. So an invariant stays a plain Lua number, and a carried value gets the dtype that
+ * the body gives it. Only locals are carried, also captured ones; a table field, or a local that
+ * cannot be carried, is *undefined* at the start of the body and after the loop: scratch use is
+ * fine, a read of the former iteration's value is the error. */
 #include "frontend/eval.h"
 
 #define MAX_PASSES 6
@@ -15,13 +15,17 @@ struct loop {
   struct fe_state *fe;
   struct fe_act *A;
   const struct fe_node *n;
-  const char *place;    /* of the loop, for messages */
   int range;            /* stack position of the range; 0 for `while` */
   bool unknown;         /* a refused condition: nothing is built */
   struct fe_changes at; /* places of carried slots: containers and keys; only `values` is used */
   int n_values;
   VEC(struct fe_carry) carried;
 };
+
+/* Where the loop is, for messages. */
+static const char *place_of(const struct loop *l) {
+  return fe_place(l->fe, fe_node_loc(l->A, l->n));
+}
 
 /* ---- what a changed slot is carried as ---- */
 
@@ -43,8 +47,8 @@ static bool is_carriable(lua_State *L, int idx) {
   return dev ? dev->kind == FE_DEV_VALUE : lua_type(L, idx) == LUA_TNUMBER || lua_isboolean(L, idx);
 }
 
-/* Why the values before the loop and after an iteration, at stack positions init and next, cannot be
- * carried in one variable. */
+/* Why the values before the loop and after an iteration, at stack positions init and next, cannot
+ * be carried in one variable. */
 static const char *mismatch(struct loop *l, const char *name, const struct fe_carry *c, int init,
                             int next) {
   struct fe_state *fe = l->fe;
@@ -62,7 +66,7 @@ static const char *mismatch(struct loop *l, const char *name, const struct fe_ca
           &fe->trace,
           "%s (%s) changes in the device loop at %s (set at %s): only device values, "
           "numbers and booleans can be carried",
-          name, fe_describe(fe, v), l->place, set);
+          name, fe_describe(fe, v), place_of(l), set);
   }
   const struct fe_dev *dev = fe_to_dev(L, next);
   if (lua_type(L, init) == LUA_TNUMBER && dev && !(dev->flags & FE_DEV_SCALAR))
@@ -70,18 +74,18 @@ static const char *mismatch(struct loop *l, const char *name, const struct fe_ca
         &fe->trace,
         "%s is %s before the loop at %s and %s after an iteration (set at %s): start "
         "it with full(%s, ...)",
-        name, fe_describe(fe, init), l->place, fe_describe(fe, next), set, dtype_of(fe, dev));
+        name, fe_describe(fe, init), place_of(l), fe_describe(fe, next), set, dtype_of(fe, dev));
   if (lua_type(L, init) == LUA_TNUMBER && lua_type(L, next) == LUA_TNUMBER)
     return arena_printf(
         &fe->trace,
         "%s changes in the device loop at %s (set at %s) but has no dtype: start it "
         "with f32(%s)",
-        name, l->place, set, text_of(fe, init));
+        name, place_of(l), set, text_of(fe, init));
   return arena_printf(
       &fe->trace,
       "%s is %s at the start of the loop at %s and %s at the end of an iteration (set "
       "at %s)",
-      name, fe_describe(fe, init), l->place, fe_describe(fe, next), set);
+      name, fe_describe(fe, init), place_of(l), fe_describe(fe, next), set);
 }
 
 /* was_nil: the field was not there before the loop. */
@@ -93,34 +97,35 @@ static void classify_field(struct loop *l, struct fe_carry *c, const char *name,
       &fe->trace,
       "%s set at %s in the device loop at %s is read in the next iteration or after the "
       "loop: only locals are carried",
-      name, set, l->place);
+      name, set, place_of(l));
   c->grown = NULL;
   if (was_nil)
     c->grown =
         arena_printf(&fe->trace, "the loop at %s never settles: a table grows in it (%s at %s)",
-                     l->place, name, set);
+                     place_of(l), name, set);
 }
 
-/* Decides how a slot is carried that is `init` before the loop and `next` at the end of the body. */
+/* Decides how a slot is carried that is `init` before the loop and `next` at the end of the
+ * body. */
 static void classify(struct loop *l, struct fe_carry *c, int init, int next) {
   struct fe_state *fe = l->fe;
-  const char *name = fe_change_name(fe, &l->at, &c->place, true);
   if (c->place.at.kind == FE_AT_FIELD) {
     classify_field(l, c, name, lua_isnil(fe->L, init));
     return;
   }
   if (lua_isnil(fe->L, init)) {
+    const char *name = fe_change_name(fe, &l->at, &c->place, true);
     c->state = FE_CARRY_UNDEF;
     c->before =
         arena_printf(&fe->trace,
                      "%s is nil before the loop at %s and set in it (at %s): here it would be "
                      "the value of the iteration before; initialise it before the loop",
-                     name, l->place, fe_place(fe, c->place.at.loc));
+                     name, place_of(l), fe_place(fe, c->place.at.loc));
     c->after =
         arena_printf(&fe->trace,
                      "%s is set only in the device loop at %s: it has no value after it if the "
                      "loop runs zero times",
-                     name, l->place);
+                     name, place_of(l));
     return;
   }
   struct fe_type type = c->type;
@@ -133,7 +138,7 @@ static void classify(struct loop *l, struct fe_carry *c, int init, int next) {
   case FE_MERGE_UNKNOWN: c->state = FE_CARRY_UNKNOWN; return;
   case FE_MERGE_NONE:
     c->state = FE_CARRY_UNDEF;
-    c->before = c->after = mismatch(l, name, c, init, next);
+    c->before = c->after = mismatch(l, fe_change_name(fe, &l->at, &c->place, true), c, init, next);
     return;
   }
 }
@@ -183,7 +188,7 @@ static bool update(struct loop *l, const struct fe_changes *changes, const struc
           fe, DIAG_STAGE_CARRY, c->at.loc,
           "the metatable of a table changes in the device loop at %s: set it before the "
           "loop",
-          l->place);
+          place_of(l));
       continue;
     }
     struct fe_carry old = {.state = FE_CARRY_TYPED};
@@ -339,8 +344,8 @@ static void declare_index(struct loop *l, struct fe_region_state *r) {
   }
 }
 
-/* Traces the condition of a device `while`, which every iteration evaluates first, and rebinds the carried
- * slots for the body. */
+/* Traces the condition of a device `while`, which every iteration evaluates first, and rebinds the
+ * carried slots for the body. */
 static void trace_condition(struct loop *l, struct fe_region_state *r) {
   struct fe_state *fe = l->fe;
   lua_State *L = fe->L;
@@ -407,7 +412,8 @@ static void run_pass(struct loop *l, struct fe_region_state *r) {
   lua_settop(fe->L, top);
 }
 
-/* The last pass is closed and kept: builds the loop and gives carried slots their values after it. */
+/* The last pass is closed and kept: builds the loop and gives carried slots their values after
+ * it. */
 static void build(struct loop *l, struct fe_region_state *r, const struct fe_changes *changes) {
   struct fe_state *fe = l->fe;
   lua_State *L = fe->L;
@@ -456,7 +462,7 @@ static void give_up(struct loop *l, const struct fe_changes *changes, const stru
   struct fe_state *fe = l->fe;
   const char *name = fe_change_name(fe, changes, why, true);
   l->A->node = l->n;
-  fe_soft_error(fe, DIAG_STAGE_CARRY, "the loop at %s never settles: %s (%s at %s)", l->place,
+  fe_soft_error(fe, DIAG_STAGE_CARRY, "the loop at %s never settles: %s (%s at %s)", place_of(l),
                 why->at.kind == FE_AT_FIELD ? "a table grows in it"
                                             : "a variable changes in every pass",
                 name, fe_place(fe, why->at.loc));
@@ -474,7 +480,6 @@ static void trace_loop(struct fe_state *fe, struct fe_act *A, const struct fe_no
   struct loop l = {.fe = fe,
                    .A = A,
                    .n = n,
-                   .place = fe_place(fe, fe_node_loc(A, n)),
                    .range = range,
                    .at = {.values = top + 1}};
   struct fe_region_state *outer = enclosing_loop(fe);

@@ -1,6 +1,6 @@
-/* Scopes of the parser: variables, upvalues, labels; see ast.h. The rules are stock Lua's, the limit
- * of 200 locals aside. A variable that a closure holds and that is assigned after its declaration
- * lives in a box; what is captured but never assigned is copied into the closure. */
+/* Scopes of the parser: variables, upvalues, labels; see ast.h. The rules are stock Lua's, the
+ * limit of 200 locals aside. A variable that a closure holds and that is assigned after its
+ * declaration lives in a box; what is captured but never assigned is copied into the closure. */
 #include "frontend/ast.h"
 
 #define MAX_SLOTS 50000 /* of one function */

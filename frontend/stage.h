@@ -117,15 +117,15 @@ enum fe_op {
 /* "+", "//", "and", ... */
 const char *fe_op_text(enum fe_op op);
 
-/* What the evaluator calls. Every function may raise (fe_error) and must leave the stack as it found
- * it plus what it is said to push. Where a hook refuses with fe_soft_error it pushes unknown
+/* What the evaluator calls. Every function may raise (fe_error) and must leave the stack as it
+ * found it plus what it is said to push. Where a hook refuses with fe_soft_error it pushes unknown
  * values instead. Operands are never FE_DEV_UNDEF; they may be unknown. */
 struct fe_tracer {
   void *user;
 
   /* a op b, at least one a device value (FE_DEV_VALUE or UNKNOWN or an object), the other a device
-   * value or a number (for comparisons never nil, string, table or boolean: refused before). AND, OR
-   * get two masks. Pushes the result. */
+   * value or a number (for comparisons never nil, string, table or boolean: refused before). AND,
+   * OR get two masks. Pushes the result. */
   void (*binary)(void *user, enum fe_op op, int a, int b);
   void (*unary)(void *user, enum fe_op op, int a); /* NEG, BNOT, NOT (of a mask) */
   /* where(mask, yes, no) written as `mask and yes or no`; yes and no are any values. */
@@ -144,8 +144,8 @@ struct fe_tracer {
   bool (*is_scalar_type)(void *user, struct fe_type type);
   struct fe_type index_type, bool_type; /* scalars: what two integers, two booleans merge to */
 
-  /* New ops go into a fresh block for LOOP, THEN, ELSE (and ROOT); for SHORT and PROBE the tracer may
-   * go on in the same block, as long as close(keep = false) drops the ops made since. */
+  /* New ops go into a fresh block for LOOP, THEN, ELSE (and ROOT); for SHORT and PROBE the tracer
+   * may go on in the same block, as long as close(keep = false) drops the ops made since. */
   void (*open)(void *user, struct fe_region *r);
   /* keep: for LOOP, THEN, ELSE the block waits for build_*; values made in it cannot be used from
    * now on. Called in reverse order of open, also while an error unwinds (it must not raise then:
@@ -159,9 +159,9 @@ struct fe_tracer {
    * carried as. Each pushes a fresh device value. */
   void (*loop_index)(void *user, struct fe_region *r, int range);
   void (*loop_arg)(void *user, struct fe_region *r, const struct fe_slot *slot);
-  /* Device `while`: its condition was just traced, `mask` (a scalar mask, or a plain boolean) decides
-   * whether the body follows; slots[i].first is what the carried slots are there. Pushes n values,
-   * what they are in the body. */
+  /* Device `while`: its condition was just traced, `mask` (a scalar mask, or a plain boolean)
+   * decides whether the body follows; slots[i].first is what the carried slots are there. Pushes n
+   * values, what they are in the body. */
   void (*while_cond)(void *user, struct fe_region *r, int mask, uint32_t n,
                      const struct fe_slot *slots);
 
@@ -174,7 +174,8 @@ struct fe_tracer {
                     const struct fe_slot *slots);
   void (*build_while)(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots);
 
-  /* A variable called `name` was given the device value (of any kind): for people who read the IR. */
+  /* A variable called `name` was given the device value (of any kind): for people who read the
+   * IR. */
   void (*named)(void *user, struct fe_dev *dev, const char *name);
 
   /* assert(device condition, ...) and print(... device value ...): the arguments are the whole
@@ -185,8 +186,8 @@ struct fe_tracer {
 
 /* ---- life (lua_host.c) ---- */
 
-/* A sandboxed state with the library open. Copies *host. NULL, reported, if memory ran out. The tracer may be
- * set later, and changed between calls; with none, light userdata cannot arise. */
+/* A sandboxed state with the library open. Copies *host. NULL, reported, if memory ran out. The
+ * tracer may be set later, and changed between calls; with none, light userdata cannot arise. */
 struct fe_state *fe_state_new(const struct fe_host *host);
 void fe_state_free(struct fe_state *fe);
 void fe_set_tracer(struct fe_state *fe, const struct fe_tracer *tracer);
@@ -198,7 +199,8 @@ enum fe_status {
 };
 /* Runs fn(fe, user) where Lua errors, diagnostics and failed allocations end: an uncaught Lua error
  * is reported as DIAG_LUA_ERROR at its place. The step and time limits start afresh, unless
- * nested in another fe_protect (not needed: raise instead). Soft errors alone give FE_ERRORS too. */
+ * nested in another fe_protect (not needed: raise instead). Soft errors alone give FE_ERRORS
+ * too. */
 enum fe_status fe_protect(struct fe_state *fe, void (*fn)(struct fe_state *fe, void *user),
                           void *user);
 
@@ -221,8 +223,8 @@ void fe_load_text(struct fe_state *fe, const char *name, const char *text, size_
 /* lua_call, from C that is not itself called by kernel Lua or is: no matter. */
 void fe_call(struct fe_state *fe, int nargs, int nresults);
 /* Between the two, every change to what existed before is journalled and undone at the end, so that
- * one trace never sees another. fe_trace_end(keep = false) also drops the ops. The results, below or
- * above, are the caller's; device values stay readable until the next fe_trace_begin. */
+ * one trace never sees another. fe_trace_end(keep = false) also drops the ops. The results, below
+ * or above, are the caller's; device values stay readable until the next fe_trace_begin. */
 void fe_trace_begin(struct fe_state *fe);
 void fe_trace_end(struct fe_state *fe, bool keep);
 
@@ -262,8 +264,8 @@ const char *fe_describe(struct fe_state *fe, int idx);
 /* Serial of the block that new device values belong to (fe_dev.region): the innermost LOOP, THEN,
  * ELSE or ROOT region. 0 outside of any. */
 uint32_t fe_value_region(const struct fe_state *fe);
-/* The safety net: false after a soft error "value made at ... is used outside the loop that made it"
- * (made: where, for the message). Call it for every operand. */
+/* The safety net: false after a soft error "value made at ... is used outside the loop that made
+ * it" (made: where, for the message). Call it for every operand. */
 bool fe_check_open(struct fe_state *fe, const struct fe_dev *dev, struct diag_loc made);
 /* NULL outside of any region. */
 struct fe_region *fe_region_top(const struct fe_state *fe);
@@ -279,7 +281,8 @@ void fe_set(struct fe_state *fe, int table);
  * tables by raw means must pass here. Cheap. */
 void fe_check_defined(struct fe_state *fe, int idx);
 
-/* Truth of a value that C code needs to know: "<what>: the comparison gave bool" if it is a mask. */
+/* Truth of a value that C code needs to know: "<what>: the comparison gave bool" if it is a
+ * mask. */
 bool fe_truth(struct fe_state *fe, int idx, const char *what);
 /* a < b with __lt, refusing a device result. */
 bool fe_less(struct fe_state *fe, int a, int b, const char *what);

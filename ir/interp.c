@@ -15,8 +15,8 @@ struct interp_tensor interp_dense(void *data, enum dtype t, uint32_t rank, const
   return r;
 }
 
-/* A permutation of [0, n) that needs no memory: a Feistel network over the next even number of bits,
- * walked until it lands inside. */
+/* A permutation of [0, n) that needs no memory: a Feistel network over the next even number of
+ * bits, walked until it lands inside. */
 static uint64_t mix(uint64_t x) {
   x ^= x >> 30;
   x *= UINT64_C(0xbf58476d1ce4e5b9);

@@ -1,14 +1,14 @@
 /* The interpreter of tile IR: the definition of what a kernel means.
  *
- * It runs a verified module of the tile or scheduled stage, one program of the grid after the other,
- * on tensors in host memory. It knows nothing of threads, layouts or memory spaces: what a lowering
- * may do is whatever gives these results. docs/numerics.md states the policy per op.
+ * It runs a verified module of the tile or scheduled stage, one program of the grid after the
+ * other, on tensors in host memory. It knows nothing of threads, layouts or memory spaces: what a
+ * lowering may do is whatever gives these results. docs/numerics.md states the policy per op.
  *
  * Two domains. ROUNDED: each op computes as its dtype does and rounds to it. DOUBLE: float values
- * are kept in double and never rounded on the way (casts between float types only saturate where the
- * type does); integers are exact in both. Inputs are read as they lie in memory, so both domains see
- * the same rounded inputs; in DOUBLE a float argument may also be given as an f64 array, which is
- * how unrounded outputs are received. */
+ * are kept in double and never rounded on the way (casts between float types only saturate where
+ * the type does); integers are exact in both. Inputs are read as they lie in memory, so both
+ * domains see the same rounded inputs; in DOUBLE a float argument may also be given as an f64
+ * array, which is how unrounded outputs are received. */
 #ifndef KILN_IR_INTERP_H
 #define KILN_IR_INTERP_H
 
@@ -39,8 +39,8 @@ struct interp_options {
   enum interp_domain domain;
   uint64_t grid_seed; /* 0: programs in order, the first axis fastest; else shuffled by the seed */
   /* Report (DIAG_RACE) elements that two programs store to, and elements that one program stores to
-   * and another loads, in whatever order they ran. Costs 16 bytes per touched element of each stored
-   * tensor. */
+   * and another loads, in whatever order they ran. Costs 16 bytes per touched element of each
+   * stored tensor. */
   bool check_races;
   uint64_t max_steps; /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
   /* Asked every few milliseconds; true stops the run (DIAG_INTERRUPTED). May be NULL. */

@@ -1,8 +1,8 @@
 /* Interpreter: dispatch and control flow.
  *
- * Ops come through a table from opcode to function. A terminator does nothing by itself: the op that
- * owns the block reads its operands and moves them to where its results or the next iteration's
- * arguments live. */
+ * Ops come through a table from opcode to function. A terminator does nothing by itself: the op
+ * that owns the block reads its operands and moves them to where its results or the next
+ * iteration's arguments live. */
 #include "ir/interp_impl.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Private to ir/interp*.c: how a run is held.
  *
  * Every value but a view lives in a slot: a buffer of cells, row-major, allocated once per run. A
- * cell is wider than the element: narrow floats are held as float (already rounded), all integers as
- * int64_t (already wrapped), so that each op has one plain loop per kind of cell. Slots whose values
- * are never live together share a buffer (interp_plan.c). */
+ * cell is wider than the element: narrow floats are held as float (already rounded), all integers
+ * as int64_t (already wrapped), so that each op has one plain loop per kind of cell. Slots whose
+ * values are never live together share a buffer (interp_plan.c). */
 #ifndef KILN_IR_INTERP_IMPL_H
 #define KILN_IR_INTERP_IMPL_H
 

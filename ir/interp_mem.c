@@ -138,8 +138,8 @@ static void load_row(enum dtype t, enum cell c, const void *data, int64_t first,
   }
 }
 
-/* A cell of type t is a value of t already: storing it moves bits. Only e5m2's infinities need a word,
- * as num_store would clamp what is not clamped when it is merely moved. */
+/* A cell of type t is a value of t already: storing it moves bits. Only e5m2's infinities need a
+ * word, as num_store would clamp what is not clamped when it is merely moved. */
 static void store_float(enum dtype t, void *data, int64_t e, float x) {
   if (t == DT_E5M2 && isinf(x))
     ((uint8_t *)data)[e] = signbit(x) ? 0xfc : 0x7c;

@@ -1,10 +1,10 @@
 /* Interpreter: which value lives in which buffer.
  *
- * Before: a verified module; after: every value but views has a slot, every slot a buffer, and there
- * is scratch memory for the neediest op; a run allocates nothing more but race shadows. A value's
- * slot is free again after the last op of its own block that uses it, itself or in a nested block,
- * and goes to the next value of its size. Results of a loop take over the slots of its carried
- * values. Slots never overlap an operand's, so ops need not care about aliasing. */
+ * Before: a verified module; after: every value but views has a slot, every slot a buffer, and
+ * there is scratch memory for the neediest op; a run allocates nothing more but race shadows. A
+ * value's slot is free again after the last op of its own block that uses it, itself or in a nested
+ * block, and goes to the next value of its size. Results of a loop take over the slots of its
+ * carried values. Slots never overlap an operand's, so ops need not care about aliasing. */
 #include "ir/interp_impl.h"
 
 #include "base/check.h"

@@ -284,7 +284,8 @@ size_t interp_dot_scratch(const struct interp *in, const struct ir_opnode *op) {
 
 enum entry { ENTRY_PLAIN, ENTRY_TF32, ENTRY_TF32X3 };
 
-/* Operand cells as the matrix unit takes them; `low`: what tf32 cuts off, itself rounded to tf32. */
+/* Operand cells as the matrix unit takes them; `low`: what tf32 cuts off, itself rounded to
+ * tf32. */
 static void enter(enum entry how, bool low, enum cell c, const void *x, size_t first, size_t n,
                   double *o) {
   if (c == CELL_DOUBLE) {

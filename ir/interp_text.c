@@ -110,8 +110,8 @@ static void put_axis(const struct interp *in, struct ir_val v, const struct ir_t
   sb_putc(out, ']');
 }
 
-/* "(0, 1): message 3 [1, 2]"; the program first, as lines of a shuffled grid come in any order. `{}` in
- * the message stands for the next operand, the others follow it. */
+/* "(0, 1): message 3 [1, 2]"; the program first, as lines of a shuffled grid come in any order.
+ * `{}` in the message stands for the next operand, the others follow it. */
 void interp_print(struct interp *in, struct ir_op o) {
   if (!in->opt.print)
     return;

@@ -1,9 +1,10 @@
 /* The IR: one data structure for tile, scheduled tile and machine stages.
  *
  * A module holds one kernel: its arguments, dims, config, specialization facts, target, resources
- * and a tree of blocks. Values, ops, blocks are 32-bit handles into tables of the module (0 = none).
- * Everything lives in the module's arena; nothing is freed before it. Ops of a block form a doubly
- * linked list. Control is structured: an op owns its nested blocks; a block's args are values.
+ * and a tree of blocks. Values, ops, blocks are 32-bit handles into tables of the module (0 =
+ * none). Everything lives in the module's arena; nothing is freed before it. Ops of a block form a
+ * doubly linked list. Control is structured: an op owns its nested blocks; a block's args are
+ * values.
  *
  * Reading order: ops.def (what exists), this file (how it is held), print.c (how it looks). */
 #ifndef KILN_IR_IR_H
@@ -343,8 +344,8 @@ struct ir_pass {
 };
 
 /* Debug modes of the runner, parsed from the KILN_IR text ("print:after=all",
- * "print:after=cse", "roundtrip", "clone", "skip=cse", "stop-after=dce", "timing"; comma separated);
- * dump receives printed IR and timings. */
+ * "print:after=cse", "roundtrip", "clone", "skip=cse", "stop-after=dce", "timing"; comma
+ * separated); dump receives printed IR and timings. */
 struct ir_run_options {
   const char *debug; /* NULL: none */
   void (*dump)(void *user, const char *text);

@@ -2,7 +2,8 @@
  *
  * It depends on base/ alone: it launches compiled variants by their recipe (base/recipe.h), knows
  * no Lua and no IR. CUDA's libraries are loaded at run time behind tables of functions (abi_*.h,
- * internal.h), so this builds and tests on machines without CUDA; tests put fakes behind the tables.
+ * internal.h), so this builds and tests on machines without CUDA; tests put fakes behind the
+ * tables.
  *
  * Rules of this header
  * - A call that can fail returns enum rt_status. Unless said otherwise every value but RT_OK comes
@@ -327,8 +328,8 @@ struct rt_gpu_state { /* fields are -1 where NVML does not tell */
 };
 /* RT_MISSING without a diagnostic when NVML is not there. */
 enum rt_status rt_gpu_state(struct rt_device *dev, struct rt_gpu_state *out);
-/* The driver's release, "580.159.04" (80 bytes are enough). False, without a diagnostic, where NVML is
- * not there. */
+/* The driver's release, "580.159.04" (80 bytes are enough). False, without a diagnostic, where NVML
+ * is not there. */
 bool rt_driver_version(struct rt_device *dev, char *out, size_t size);
 /* "sw_power_cap|hw_slowdown", "none". */
 void rt_throttle_text(int64_t mask, struct strbuf *out);

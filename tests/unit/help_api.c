@@ -79,15 +79,19 @@ static bool interrupted(void *user) {
   return t->stop_at && t->asked >= t->stop_at;
 }
 
-void help_api_start(struct help_api *t, const struct kiln_context_options *options) {
-  memset(t, 0, sizeof *t);
+enum kiln_status help_api_restart(struct help_api *t, const struct kiln_context_options *options) {
   struct kiln_context_options o = options ? *options : (struct kiln_context_options){0};
   o.struct_size = sizeof o;
   o.alloc = alloc;
   o.log = log_text;
   o.interrupted = interrupted;
   o.alloc_user = o.log_user = o.interrupted_user = t;
-  assert_int_equal(kiln_context_new(&o, &t->ctx), KILN_OK);
+  return kiln_context_new(&o, &t->ctx);
+}
+
+void help_api_start(struct help_api *t, const struct kiln_context_options *options) {
+  memset(t, 0, sizeof *t);
+  assert_int_equal(help_api_restart(t, options), KILN_OK);
 }
 
 void help_api_stop(struct help_api *t) {

@@ -20,6 +20,8 @@ struct help_api {
 
 /* options may be NULL; its allocator, log and interruption are replaced by the test's. */
 void help_api_start(struct help_api *t, const struct kiln_context_options *options);
+/* The same over a context that was freed: the counts go on, allocations may fail. */
+enum kiln_status help_api_restart(struct help_api *t, const struct kiln_context_options *options);
 /* Frees the context; fails if it left memory behind. */
 void help_api_stop(struct help_api *t);
 struct kiln_file *help_api_load(struct help_api *t, const char *name, const char *text);
@@ -37,8 +39,8 @@ void help_api_expect_at(struct help_api *t, enum kiln_status got, enum kiln_stat
                         const char *says, const char *file, int line);
 bool help_api_matches(const char *text, const char *pattern);
 
-/* Y = X * alpha + B, rows of B; T, two tune lists, `legal`, an optional argument, a scalar, an oracle
- * and two cases. */
+/* Y = X * alpha + B, rows of B; T, two tune lists, `legal`, an optional argument, a scalar, an
+ * oracle and two cases. */
 extern const char help_api_axpy[];
 
 #endif

@@ -1,9 +1,10 @@
 /* Random programs of plain Lua for the comparison with stock Lua; see help_lua.h.
  *
  * Valid by construction, always ending: every loop is bounded. Variables have a kind; what can fail
- * (an index of nil, a division by zero, error) does so inside pcall, and the message is printed. The
- * programs avoid what the manual leaves open and Kiln does otherwise: a call that assigns a variable read
- * in the same expression, the order of pairs, addresses, the caller's place after a tail call. */
+ * (an index of nil, a division by zero, error) does so inside pcall, and the message is printed.
+ * The programs avoid what the manual leaves open and Kiln does otherwise: a call that assigns a
+ * variable read in the same expression, the order of pairs, addresses, the caller's place after a
+ * tail call. */
 #include "help_lua.h"
 
 enum kind { INT, FLOAT, STR, BOOL, LIST, FUNC, OBJ, N_KINDS };

@@ -39,8 +39,8 @@ static lua_State *stock_state(struct strbuf *out, const char *folder) {
   lua_State *L = luaL_newstate();
   assert_non_null(L);
   luaL_openlibs(L);
-  /* Lua 5.4.4 reads freed memory when the stack moves while __eq, __lt or __le runs: a stack that is
-   * big from the start stays where it is. */
+  /* Lua 5.4.4 reads freed memory when the stack moves while __eq, __lt or __le runs: a stack that
+   * is big from the start stays where it is. */
   assert_true(lua_checkstack(L, 20000));
   lua_pushlightuserdata(L, out);
   lua_pushcclosure(L, stock_print, 1);

@@ -1,9 +1,10 @@
 /* A tracer for the tests of regions: it only writes down what the evaluator asks it to do.
  *
- * Globals of the test programs: idx, f, t, m, tm (device values: an index, an f32 scalar, an f32(4), a
- * scalar mask, a tile mask), range(), make(type), op(name, ...) with an effect, peek(v), which says what
- * v is. The record is one line per event:
- *   %3 = t + 1        loop {, then {, else {, } around what is inside        name! operands: an effect
+ * Globals of the test programs: idx, f, t, m, tm (device values: an index, an f32 scalar, an
+ * f32(4), a scalar mask, a tile mask), range(), make(type), op(name, ...) with an effect, peek(v),
+ * which says what v is. The record is one line per event:
+ *   %3 = t + 1        loop {, then {, else {, } around what is inside        name! operands: an
+ *   effect
  * Dropped regions leave no lines. */
 #ifndef KILN_TESTS_HELP_RECORD_H
 #define KILN_TESTS_HELP_RECORD_H
@@ -21,7 +22,8 @@ struct hr {
   struct strbuf lines, out; /* the record; what print wrote */
   unsigned n_values, n_passes, n_open, indent;
   const char *text;
-  /* the state's allocator: allocation number fail_at fails (0: none does), and all later ones if sticky */
+  /* the state's allocator: allocation number fail_at fails (0: none does), and all later ones if
+   * sticky */
   struct mem_alloc mem;
   long fail_at, n_allocs, alive;
   bool sticky;

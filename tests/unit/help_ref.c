@@ -34,7 +34,8 @@ static long double decode(struct format f, unsigned bits) {
   return sign * ldexpl((long double)(man + (1 << f.man)), exp - bias - f.man);
 }
 
-/* The bits whose magnitude is nearest to |x|, by bisection over the ordered list of bit patterns. */
+/* The bits whose magnitude is nearest to |x|, by bisection over the ordered list of bit
+ * patterns. */
 static unsigned encode(struct format f, long double x) {
   unsigned sign = signbit(x) ? 1u << (f.man + f.exp) : 0;
   unsigned nan_bits = (1u << (f.man + f.exp)) - 1;

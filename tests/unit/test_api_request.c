@@ -1,4 +1,5 @@
-/* The public API: what can be asked of a kernel, list by list, and what each wrong value is told. */
+/* The public API: what can be asked of a kernel, list by list, and what each wrong value is
+ * told. */
 #include "help_api.h"
 
 #include <setjmp.h>

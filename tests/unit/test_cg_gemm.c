@@ -1,5 +1,5 @@
-/* Matrix products, lowered and run on the host, against the interpreter: integer-valued operands, so
- * that every sum is exact and outputs are compared bit for bit. */
+/* Matrix products, lowered and run on the host, against the interpreter: integer-valued operands,
+ * so that every sum is exact and outputs are compared bit for bit. */
 #include "help_cg.h"
 
 #include <cmocka.h>

@@ -1,6 +1,6 @@
-/* Random tile programs: what they are lowered to, run on the host, gives the interpreter's bits. Left
- * out are programs with results that numerics.md leaves some freedom (sums of floats, math functions)
- * and those the lowering refuses (4-bit types, prints, limits); both are counted. */
+/* Random tile programs: what they are lowered to, run on the host, gives the interpreter's bits.
+ * Left out are programs with results that numerics.md leaves some freedom (sums of floats, math
+ * functions) and those the lowering refuses (4-bit types, prints, limits); both are counted. */
 #include "help_cg.h"
 #include "help_gen_ir.h"
 

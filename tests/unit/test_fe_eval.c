@@ -1,5 +1,6 @@
-/* The evaluator on plain values: programs of tests/lua and random ones give what stock Lua gives; errors
- * name their place to the column; limits, protected calls and failing allocations end cleanly.
+/* The evaluator on plain values: programs of tests/lua and random ones give what stock Lua gives;
+ * errors name their place to the column; limits, protected calls and failing allocations end
+ * cleanly.
  *
  * KILN_LONG=1 runs more random programs; KILN_SEED=n runs the one of that seed and prints it. */
 #include "help_lua.h"
@@ -331,7 +332,8 @@ static void print_nothing(void *user, const char *text, size_t n) {
   (void)n;
 }
 
-/* Whatever allocation fails, the program ends with a status, nothing leaks, and the state still works. */
+/* Whatever allocation fails, the program ends with a status, nothing leaks, and the state still
+ * works. */
 static void test_failing_allocations(void **state) {
   (void)state;
   const char *text = hl_generate(&arena, 77);

@@ -1,5 +1,6 @@
-/* Lexer and parser against stock Lua: what is accepted, and how errors are worded. Fixed cases, mutations
- * of a valid program, and what only Kiln refuses. Positions to the column are checked by value. */
+/* Lexer and parser against stock Lua: what is accepted, and how errors are worded. Fixed cases,
+ * mutations of a valid program, and what only Kiln refuses. Positions to the column are checked by
+ * value. */
 #include "help_lua.h"
 
 #include <setjmp.h>
@@ -353,8 +354,8 @@ static const char *mutate(uint64_t *rng) {
   return sb_str(&out);
 }
 
-/* Where stock Lua finds an error only at the end of a function (a goto with no label, a break outside of
- * loops), Kiln says it at once; a different first error is then right. */
+/* Where stock Lua finds an error only at the end of a function (a goto with no label, a break
+ * outside of loops), Kiln says it at once; a different first error is then right. */
 static bool is_late(const char *message) {
   return message && (strstr(message, "no visible label") || strstr(message, "outside loop"));
 }
@@ -455,8 +456,8 @@ static const char *repeat(const char *head, const char *unit, const char *middle
   return sb_str(&b);
 }
 
-/* Nesting that stock Lua takes (up to 200 levels) is taken; deeper nesting ends in a message, never in
- * the C stack. */
+/* Nesting that stock Lua takes (up to 200 levels) is taken; deeper nesting ends in a message, never
+ * in the C stack. */
 static void test_nesting(void **state) {
   (void)state;
   const struct {

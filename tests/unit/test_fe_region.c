@@ -1,5 +1,5 @@
-/* Regions, journal and passes of the staging evaluator, seen by a tracer that only writes down what it is
- * asked to do (help_record.h). What real kernels trace to is in tests/golden/staging. */
+/* Regions, journal and passes of the staging evaluator, seen by a tracer that only writes down what
+ * it is asked to do (help_record.h). What real kernels trace to is in tests/golden/staging. */
 #include "help_record.h"
 
 #include <setjmp.h>

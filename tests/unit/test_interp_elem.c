@@ -98,8 +98,8 @@ static void fill_floats(enum dtype t, struct columns *c, uint64_t seed) {
     }
 }
 
-/* a + b to odd: the last bit stands for all that lies below, so that one more rounding to f64 or f32
- * is the rounding of the exact sum. */
+/* a + b to odd: the last bit stands for all that lies below, so that one more rounding to f64 or
+ * f32 is the rounding of the exact sum. */
 static quad add_to_odd(quad a, quad b) {
   quad s = a + b, part = s - a, error = (a - (s - part)) + (b - part);
   quad_bits bits;

@@ -246,8 +246,8 @@ static struct ir_val begin_scalar(struct hi *h) {
   return hi_cast(h, DT_INDEX, h->arg[n]);
 }
 
-/* Stores v, after making many other scalars that are all live at once: they would get hold of a slot
- * that was given up too early. */
+/* Stores v, after making many other scalars that are all live at once: they would get hold of a
+ * slot that was given up too early. */
 static void end_scalar(struct hi *h, uint32_t n, const struct ir_val *v) {
   int64_t one = 1;
   struct ir_val others[24];

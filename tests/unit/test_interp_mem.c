@@ -1,5 +1,5 @@
-/* Loads and stores of the interpreter: strides of every sign, offsets far out of range, pads, packed
- * and empty tensors; aliasing within a program; race checks; the order of the grid. */
+/* Loads and stores of the interpreter: strides of every sign, offsets far out of range, pads,
+ * packed and empty tensors; aliasing within a program; race checks; the order of the grid. */
 #include "help_interp.h"
 #include "help_ref.h"
 

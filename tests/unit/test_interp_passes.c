@@ -1,6 +1,6 @@
 /* Passes and the text form keep the meaning: the interpreter gives the same bits before and after
- * each pass, after the whole pipeline, and after print and parse. On hand-made modules that are full
- * of what passes look for, and on every elementwise op applied to constants. */
+ * each pass, after the whole pipeline, and after print and parse. On hand-made modules that are
+ * full of what passes look for, and on every elementwise op applied to constants. */
 #include "help_gen_ir.h"
 #include "help_interp.h"
 #include "help_ref.h"

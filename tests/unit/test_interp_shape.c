@@ -347,7 +347,8 @@ static long double tf32(long double x) {
   return ldexpl(rintl(ldexpl(f, 11)), e - 11);
 }
 
-/* What element (i, j) is in exact arithmetic, given how operands enter; *size: sum of |products|. */
+/* What element (i, j) is in exact arithmetic, given how operands enter; *size: sum of
+ * |products|. */
 static long double dot_ref(const struct dot_case *d, bool rounded, int64_t i, int64_t j,
                            int64_t k_n, int64_t n, long double *size) {
   long double r = ref_get(d->acc, in[2], i * n + j);

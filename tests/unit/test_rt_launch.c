@@ -698,8 +698,8 @@ static void test_timing_driver_failures(void **state) {
 
 /* ---- helper kernels ---- */
 
-/* With a real NVRTC: the helpers compile. `load` and `store` of every type, the comparison for one of
- * each width, and all three for other architectures. */
+/* With a real NVRTC: the helpers compile. `load` and `store` of every type, the comparison for one
+ * of each width, and all three for other architectures. */
 static bool is_tried(int arch, int helper, int t) {
   if (arch > 0)
     return t == DT_BF16;
