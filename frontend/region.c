@@ -602,6 +602,8 @@ void fe_sort_changes(struct fe_changes *c) {
 /* ---- printed text ---- */
 
 void fe_print(struct fe_state *fe, const char *text, size_t n) {
+  if (n == 0)
+    return;
   if (!fe->top) {
     if (fe->host.print)
       fe->host.print(fe->host.user, text, n);

@@ -8,7 +8,7 @@
 struct merge {
   const struct fe_changes *in;   /* the side that holds its place */
   const struct fe_change *place; /* NULL: a return value */
-  const char *name, *quoted;
+  const char *name;
   int a;
   enum fe_merge how;
   struct fe_type type;
@@ -73,6 +73,7 @@ static const char *no_merge(struct device_if *d, const struct merge *m) {
   struct fe_state *fe = d->fe;
   lua_State *L = fe->L;
   const char *where = fe_place(fe, fe_node_loc(d->A, d->arm));
+  const char *quoted = m->place ? fe_change_name(fe, m->in, m->place, true) : m->name;
   for (int i = m->a; i <= m->a + 1; i++) {
     struct fe_dev *dev = fe_to_dev(L, i);
     if (dev && dev->kind == FE_DEV_UNDEF)
@@ -82,7 +83,7 @@ static const char *no_merge(struct device_if *d, const struct merge *m) {
     return arena_printf(&fe->trace,
                         "%s has a value only in one branch of the `if` at %s; assign it before the "
                         "if or in both branches",
-                        m->quoted, where);
+                        quoted, where);
   const char *hint = "";
   if (lua_type(L, m->a) == LUA_TNUMBER && lua_type(L, m->a + 1) == LUA_TNUMBER) {
     lua_pushvalue(L, lua_isinteger(L, m->a) ? m->a + 1 : m->a);
@@ -90,8 +91,8 @@ static const char *no_merge(struct device_if *d, const struct merge *m) {
         arena_printf(&fe->trace, ", and neither has a dtype: write f32(%s)", lua_tostring(L, -1));
     lua_pop(L, 1);
   }
-  return arena_printf(&fe->trace, "%s is %s in one branch and %s in the other (if at %s)%s",
-                      m->quoted, fe_describe(fe, m->a), fe_describe(fe, m->a + 1), where, hint);
+  return arena_printf(&fe->trace, "%s is %s in one branch and %s in the other (if at %s)%s", quoted,
+                      fe_describe(fe, m->a), fe_describe(fe, m->a + 1), where, hint);
 }
 
 /* ---- collecting ---- */
@@ -115,10 +116,7 @@ static void add_merge(struct device_if *d, struct merge m) {
 static void add_change(struct device_if *d, const struct fe_changes *in, const struct fe_change *c,
                        const struct fe_change *then_c, const struct fe_change *else_c) {
   struct fe_state *fe = d->fe;
-  struct merge m = {.in = in,
-                    .place = c,
-                    .name = fe_change_name(fe, in, c, false),
-                    .quoted = fe_change_name(fe, in, c, true)};
+  struct merge m = {.in = in, .place = c, .name = fe_change_name(fe, in, c, false)};
   luaL_checkstack(fe->L, 40, "too many values");
   if (c->at.kind == FE_AT_META) {
     fe_soft_error_at(
@@ -303,7 +301,7 @@ enum fe_signal fe_device_if(struct fe_state *fe, struct fe_act *A, const struct 
     luaL_checkstack(L, 40, "too many values");
     lua_pushvalue(L, a.ret + i);
     lua_pushvalue(L, b.ret + i);
-    add_merge(&d, (struct merge){.name = name, .quoted = name});
+    add_merge(&d, (struct merge){.name = name});
   }
   build(&d, &ra->pub, &rb->pub, cond, returns ? (uint32_t)a.n_ret : 0);
   fe_region_free(fe, rb);

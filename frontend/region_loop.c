@@ -477,11 +477,7 @@ static void trace_loop(struct fe_state *fe, struct fe_act *A, const struct fe_no
   luaL_checkstack(L, 60, "too many values");
   int top = lua_gettop(L);
   lua_newtable(L);
-  struct loop l = {.fe = fe,
-                   .A = A,
-                   .n = n,
-                   .range = range,
-                   .at = {.values = top + 1}};
+  struct loop l = {.fe = fe, .A = A, .n = n, .range = range, .at = {.values = top + 1}};
   struct fe_region_state *outer = enclosing_loop(fe);
   const struct fe_settled *before = NULL;
   if (outer) {
