@@ -110,7 +110,7 @@ static void classify_field(struct loop *l, struct fe_carry *c, const char *name,
 static void classify(struct loop *l, struct fe_carry *c, int init, int next) {
   struct fe_state *fe = l->fe;
   if (c->place.at.kind == FE_AT_FIELD) {
-    classify_field(l, c, name, lua_isnil(fe->L, init));
+    classify_field(l, c, fe_change_name(fe, &l->at, &c->place, true), lua_isnil(fe->L, init));
     return;
   }
   if (lua_isnil(fe->L, init)) {
