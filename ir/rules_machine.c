@@ -254,6 +254,7 @@ void ir_rule_cp_async(struct ir_check *c) {
                  dtype_name((enum dtype)res_of(c, 0)->type.dtype));
   want_scalar(c, 1, DT_S32, "the offset");
   want_scalar(c, 2, DT_S32, "the valid count");
+  want_scalar(c, 3, DT_BOOL, "the mask");
 }
 
 void ir_rule_pipe_commit(struct ir_check *c) {
