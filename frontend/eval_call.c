@@ -73,7 +73,9 @@ static _Noreturn void too_deep(struct fe_state *fe) {
   if (calls < 4)
     fe_error(fe, DIAG_DEPTH_LIMIT,
              "expression or block nested deeper than the C stack limit allows");
-  fe_error(fe, DIAG_DEPTH_LIMIT, "recursion deeper than %u calls", calls);
+  const char *name = fe->act->func->name;
+  fe_error(fe, DIAG_DEPTH_LIMIT, "recursion deeper than %u calls%s%s%s", calls,
+           name ? " (in '" : "", name ? name : "", name ? "')" : "");
 }
 
 static void lua_stack_room(struct fe_state *fe, int n) {
