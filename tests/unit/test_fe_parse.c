@@ -494,7 +494,7 @@ static void test_nesting(void **state) {
   for (int i = 0; i < 100000; i++)
     sb_printf(&b, "::a%d:: ", i);
   const char *kiln = hl_kiln_syntax(&arena, "t.lua", sb_str(&b), b.n);
-  assert_true(!kiln || strstr(kiln, "nesting deeper"));
+  assert_true(!kiln || strstr(kiln, "nesting deeper") || strstr(kiln, "more memory"));
   /* chains that nest nothing have no limit */
   const char *chain = repeat("x = 1", " + 1", "", "", "", 100000);
   assert_null(hl_kiln_syntax(&arena, "t.lua", chain, strlen(chain)));
