@@ -282,17 +282,24 @@ static void sstore(struct emit *e, struct ir_op o) {
 
 static void cp_async(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
-  int64_t bytes = ir_attr_int(e->m, o, IR_ATTR_bytes, 16), valid;
+  int64_t bytes = ir_attr_int(e->m, o, IR_ATTR_bytes, 16), valid, mask;
   uint32_t size = dtype_bits((enum dtype)res_at(e, o, 0)->type.dtype) / 8;
   const char *to = arena_printf(e->a, "smem_at + %s", shared_at(e, o, 0, n->in[1]));
+  const char *from = emit_val(e, n->in[0]);
+  bool always = emit_is_const(e, n->in[3], &mask) && mask;
   if (bytes == 16 && emit_is_const(e, n->in[2], &valid) && valid * size == bytes) {
-    emit_line(e, "%s(%s, %s);", emit_use(e, EMIT_CP_ASYNC_16), to, emit_val(e, n->in[0]));
+    if (always)
+      emit_line(e, "%s(%s, %s);", emit_use(e, EMIT_CP_ASYNC_16), to, from);
+    else
+      emit_line(e, "%s(%s, %s, %s);", emit_use(e, EMIT_CP_ASYNC_16_IF), to, from,
+                emit_val(e, n->in[3]));
     return;
   }
   enum emit_helper h = bytes == 16  ? EMIT_CP_ASYNC_16_PART
                        : bytes == 8 ? EMIT_CP_ASYNC_8_PART
                                     : EMIT_CP_ASYNC_4_PART;
-  emit_line(e, "%s(%s, %s, %s * %u);", emit_use(e, h), to, emit_val(e, n->in[0]),
+  emit_line(e, "%s%s%s%s(%s, %s, %s * %u);", always ? "" : "if (",
+            always ? "" : emit_val(e, n->in[3]), always ? "" : ") ", emit_use(e, h), to, from,
             emit_val(e, n->in[2]), size);
 }
 

@@ -171,6 +171,8 @@ struct cg_access cg_access_shape(struct lower *l, struct ir_op o);
 struct cg_access cg_open_access(struct lower *l, struct ir_op o);
 /* Computes base, low and high from the offsets, here. */
 void cg_bind_access(struct lower *l, struct cg_access *x);
+/* Computes low and high of dim d anew from its offset. */
+void cg_bind_edges(struct lower *l, struct cg_access *x, uint32_t d);
 /* A layout over some dims of the tile: its dim j is the tile's dims[j]. */
 struct cg_place {
   uint32_t layout, rank;
@@ -208,9 +210,20 @@ void cg_commit(struct lower *l, uint32_t pipe);
 void cg_wait(struct lower *l, uint32_t pipe, uint32_t pending);
 /* Buffer for a load that feeds dots. */
 struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t slots, uint32_t pipe);
-/* Copies the tile of a bound access into the slot that starts at byte `slot`. */
-void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_smem *s,
-                  struct ir_val slot);
+/* A copy of the tile of a bound access into its buffer, in n steps that each thread takes. */
+struct cg_copy {
+  struct cg_access x;
+  const struct cg_smem *s;
+  struct cg_place p;
+  int64_t outer, inner; /* of the tile */
+  uint32_t width, n;    /* elements of a step, steps */
+  bool async;
+};
+struct cg_copy cg_open_copy(struct lower *l, const struct cg_access *x, const struct cg_smem *s);
+/* Step `chunk` into the slot that starts at byte `slot`; nothing happens where mask is false. */
+void cg_copy_chunk(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask,
+                   struct ir_val chunk);
+void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask);
 /* Writes tile v, in registers, into a new matrix for a dot: its dim 0 is outer, dim 1 inner; both
  * are at least the tile's, and what lies beyond along k_dim is zero. */
 struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *name, int64_t outer,
@@ -252,6 +265,13 @@ uint32_t cg_mma_steps(const struct cg_dot *d);
 void cg_mma_open(struct lower *l, struct cg_dot *d);
 void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step);
 void cg_mma_issue(struct lower *l, const struct cg_dot *d, struct ir_val step);
+/* Issues a step while the fragments of another one are loaded and, if c is given, a tile is copied. */
+struct cg_overlap {
+  const struct cg_copy *c;
+  struct ir_val slot, mask;
+};
+void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step, struct ir_val next,
+                    const struct cg_overlap *o);
 /* k rounded up to what the instruction takes, outer extents to what its fragments cover. */
 int64_t cg_dot_k_pad(const char *inst, enum dtype t, int64_t k);
 

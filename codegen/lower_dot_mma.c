@@ -103,37 +103,99 @@ static struct ir_val step_base(struct lower *l, const struct cg_dot *d, struct i
   return cg_muli(l, cg_op2(l, IR_AND, step, cg_s32(l, 1)), elems);
 }
 
-void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step) {
+/* Loads of one step: m16 blocks of a, pairs of n8 blocks of b, and the last n8 block if it is single. */
+struct step_loads {
+  struct ir_val step, a0, b0; /* a0, b0: where the step's fragments start */
+};
+
+static struct step_loads loads_of(struct lower *l, const struct cg_dot *d, struct ir_val step) {
   struct cg_mma_cut c = cut_of(d);
-  struct ir_builder saved;
-  struct ir_val base = step_base(l, d, step, 8 * c.m16);
-  struct ir_val b = cg_each(l, c.m16, &saved);
-  ldmatrix(l, d, 0, 4, block_addr(l, d, 0, b, step), cg_add(l, base, cg_muli(l, b, 8)));
-  cg_end_each(l, saved);
-  base = step_base(l, d, step, 4 * c.n8);
-  if (c.n8 > 1) {
-    b = cg_each(l, c.n8 / 2, &saved);
-    ldmatrix(l, d, 1, 4, block_addr(l, d, 1, b, step), cg_add(l, base, cg_muli(l, b, 8)));
-    cg_end_each(l, saved);
-  }
-  if (c.n8 % 2) {
-    b = cg_s32(l, c.n8 / 2);
-    ldmatrix(l, d, 1, 2, block_addr(l, d, 1, b, step), cg_addi(l, base, 4 * (int64_t)(c.n8 - 1)));
-  }
+  return (struct step_loads){step, step_base(l, d, step, 8 * c.m16),
+                             step_base(l, d, step, 4 * c.n8)};
 }
 
-void cg_mma_issue(struct lower *l, const struct cg_dot *d, struct ir_val step) {
+static void load_a(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
+                   struct ir_val b) {
+  ldmatrix(l, d, 0, 4, block_addr(l, d, 0, b, x->step), cg_add(l, x->a0, cg_muli(l, b, 8)));
+}
+
+static void load_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
+                   struct ir_val b) {
+  ldmatrix(l, d, 1, 4, block_addr(l, d, 1, b, x->step), cg_add(l, x->b0, cg_muli(l, b, 8)));
+}
+
+static void load_last_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x) {
   struct cg_mma_cut c = cut_of(d);
-  struct ir_builder outer, inner;
-  struct ir_val a0 = step_base(l, d, step, 8 * c.m16), b0 = step_base(l, d, step, 4 * c.n8);
-  struct ir_val i = cg_each(l, c.m16, &outer), j = cg_each(l, c.n8, &inner);
+  if (c.n8 % 2)
+    ldmatrix(l, d, 1, 2, block_addr(l, d, 1, cg_s32(l, c.n8 / 2), x->step),
+             cg_addi(l, x->b0, 4 * (int64_t)(c.n8 - 1)));
+}
+
+void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step) {
+  struct cg_mma_cut c = cut_of(d);
+  struct step_loads x = loads_of(l, d, step);
+  struct ir_builder saved;
+  load_a(l, d, &x, cg_each(l, c.m16, &saved));
+  cg_end_each(l, saved);
+  if (c.n8 > 1) {
+    load_b(l, d, &x, cg_each(l, c.n8 / 2, &saved));
+    cg_end_each(l, saved);
+  }
+  load_last_b(l, d, &x);
+}
+
+/* One row of blocks: block i of a with all blocks of b, of the step whose fragments start at x. */
+static void issue_row(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
+                      struct ir_val i) {
+  struct cg_mma_cut c = cut_of(d);
+  struct ir_builder saved;
+  struct ir_val j = cg_each(l, c.n8, &saved);
   struct ir_val acc = cg_muli(l, cg_add(l, cg_muli(l, i, c.n8), j), 4);
-  struct ir_val in[3] = {acc, cg_add(l, a0, cg_muli(l, i, 8)), cg_add(l, b0, cg_muli(l, j, 4))};
+  struct ir_val in[3] = {acc, cg_add(l, x->a0, cg_muli(l, i, 8)),
+                         cg_add(l, x->b0, cg_muli(l, j, 4))};
   struct ir_op o = ir_build(&l->b, IR_MMA, 3, in, 0, NULL);
   ir_set_res(l->m, o, 3, (uint32_t[]){d->acc, d->frag[0], d->frag[1]});
   cg_set_word(l->m, o, IR_ATTR_shape, "m16n8k16");
+  cg_end_each(l, saved);
+}
+
+void cg_mma_issue(struct lower *l, const struct cg_dot *d, struct ir_val step) {
+  struct step_loads x = loads_of(l, d, step);
+  struct ir_builder saved;
+  issue_row(l, d, &x, cg_each(l, cut_of(d).m16, &saved));
+  cg_end_each(l, saved);
+}
+
+static uint32_t gcd(uint32_t a, uint32_t b) {
+  return b ? gcd(b, a % b) : a;
+}
+
+/* Groups: some loads of the next step and some of the copies, then as large a part of this step's
+ * multiplications, so that the matrix unit never waits for a run of loads or addresses. */
+void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step, struct ir_val next,
+                    const struct cg_overlap *o) {
+  struct cg_mma_cut c = cut_of(d);
+  struct step_loads now = loads_of(l, d, step), then = loads_of(l, d, next);
+  uint32_t pairs = c.n8 / 2, groups = pairs ? gcd(c.m16, pairs) : 1;
+  uint32_t per_a = c.m16 / groups, per_b = pairs / groups;
+  struct ir_builder outer, inner;
+  /* Copies go with rows of blocks. */
+  uint32_t copies = o && o->c ? o->c->n : 0, per_row = copies % c.m16 == 0 ? copies / c.m16 : 0;
+  if (copies && !per_row)
+    cg_copy_all(l, o->c, o->slot, o->mask);
+  struct ir_val g = cg_each(l, groups, &outer);
+  struct ir_val i = cg_add(l, cg_muli(l, g, per_a), cg_each(l, per_a, &inner));
+  load_a(l, d, &then, i);
+  for (uint32_t k = 0; k < per_row; k++)
+    cg_copy_chunk(l, o->c, o->slot, o->mask, cg_addi(l, cg_muli(l, i, per_row), k));
+  issue_row(l, d, &now, i);
   cg_end_each(l, inner);
+  if (per_b) {
+    load_b(l, d, &then, cg_add(l, cg_muli(l, g, per_b), cg_each(l, per_b, &inner)));
+    cg_end_each(l, inner);
+  }
   cg_end_each(l, outer);
+  load_last_b(l, d, &then);
 }
 
 void cg_dot_mma(struct lower *l, struct cg_dot *d) {
@@ -143,8 +205,7 @@ void cg_dot_mma(struct lower *l, struct cg_dot *d) {
   cg_mma_load(l, d, cg_s32(l, 0));
   if (steps > 1) {
     struct ir_val s = cg_each(l, steps - 1, &saved);
-    cg_mma_load(l, d, cg_addi(l, s, 1));
-    cg_mma_issue(l, d, s);
+    cg_mma_overlap(l, d, s, cg_addi(l, s, 1), NULL);
     cg_end_each(l, saved);
   }
   cg_mma_issue(l, d, cg_s32(l, steps - 1));

@@ -17,13 +17,23 @@
 #include "codegen/lower.h"
 #include "codegen/schedule.h"
 
+/* A load that runs ahead. */
+struct ahead {
+  struct ir_op load;
+  struct cg_smem *smem;
+  /* Where one offset is the loop's index and the others do not change in the loop: that dim, and the
+   * copy for index 0, its pointers computed before the loop. Else -1. */
+  int k_dim;
+  struct cg_copy copy;
+  int64_t k_masks;
+};
+
 struct ring {
   struct ir_op loop;
   struct ir_block body; /* scheduled */
   uint32_t slots, pipe;
   struct ir_val lo, hi, step, index; /* index: the scheduled loop's */
-  VEC(struct ir_op) loads;
-  VEC(struct cg_smem *) smem;
+  VEC(struct ahead) loads;
 };
 
 /* Value v of the loop's body with the loop index replaced by `at`. */
@@ -44,24 +54,69 @@ static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_va
   return cg_scalar_op(l, def, in);
 }
 
-/* Copies what iteration `at` needs into slot `slot`, if there is such an iteration; commits. */
-static void issue(struct lower *l, const struct ring *x, struct ir_val at, struct ir_val slot) {
-  struct ir_module *m = l->m;
-  struct ir_val cond = cg_cmp(l, IR_LT, at, x->hi);
-  struct ir_op branch = ir_build(&l->b, IR_IF, 1, &cond, 0, NULL);
-  struct ir_builder saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[1]);
-  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
-  saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[0]);
-  for (uint32_t i = 0; i < x->loads.n; i++) {
-    struct ir_op o = x->loads.at[i];
-    l->b.loc = ir_op_at(m, o)->loc;
-    struct cg_access a = cg_access_shape(l, o);
-    for (uint32_t d = 0; d < a.rank; d++)
-      a.offset[d] = shifted(l, x, ir_op_at(m, o)->in[1 + d], at);
-    cg_bind_access(l, &a);
-    cg_copy_tile(l, &a, x->smem.at[i], cg_muli(l, slot, x->smem.at[i]->slot_bytes));
+/* The one dim whose offset is the loop's index, if the others are the same in every iteration. */
+static int index_dim(const struct lower *l, const struct ring *x, struct ir_op load) {
+  int k = -1;
+  for (uint32_t i = 1; i < ir_op_at(l->m, load)->n_in; i++) {
+    struct ir_val v = ir_op_at(l->m, load)->in[i];
+    struct ir_op def = ir_value_at(l->m, v)->def;
+    if (v.id == x->index.id && k < 0)
+      k = (int)i - 1;
+    else if (v.id == x->index.id || (def.id && ir_op_at(l->m, def)->block.id == x->body.id))
+      return -1;
   }
-  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+  return k;
+}
+
+static struct ahead open_ahead(struct lower *l, const struct ring *x, struct ir_op load) {
+  struct ahead a = {.load = load, .smem = cg_smem_for_load(l, load, x->slots, x->pipe)};
+  a.k_dim = index_dim(l, x, load);
+  if (a.k_dim < 0)
+    return a;
+  struct cg_access s = cg_access_shape(l, load);
+  a.k_masks = s.masks[a.k_dim];
+  s.masks[a.k_dim] = 0;
+  for (uint32_t d = 0; d < s.rank; d++)
+    s.offset[d] =
+        (int)d == a.k_dim ? cg_index(l, 0) : cg_scalar(l, ir_op_at(l->m, load)->in[1 + d]);
+  cg_bind_access(l, &s);
+  a.copy = cg_open_copy(l, &s, a.smem);
+  return a;
+}
+
+/* The copy of a load for loop index `at`. */
+static struct cg_copy copy_at(struct lower *l, const struct ring *x, const struct ahead *a,
+                              struct ir_val at) {
+  struct ir_module *m = l->m;
+  l->b.loc = ir_op_at(m, a->load)->loc;
+  if (a->k_dim < 0) {
+    struct cg_access s = cg_access_shape(l, a->load);
+    for (uint32_t d = 0; d < s.rank; d++)
+      s.offset[d] = shifted(l, x, ir_op_at(m, a->load)->in[1 + d], at);
+    cg_bind_access(l, &s);
+    return cg_open_copy(l, &s, a->smem);
+  }
+  struct cg_copy c = a->copy;
+  struct ir_val by = cg_mul(l, at, c.x.stride[a->k_dim]);
+  c.p.ptr = ir_build1(&l->b, IR_PTR_ADD, ir_type_of(m, c.p.ptr), 2, (struct ir_val[]){c.p.ptr, by});
+  c.x.masks[a->k_dim] = a->k_masks;
+  c.x.offset[a->k_dim] = at;
+  cg_bind_edges(l, &c.x, (uint32_t)a->k_dim);
+  return c;
+}
+
+/* Is there an iteration with this index? */
+static struct ir_val is_iteration(struct lower *l, const struct ring *x, struct ir_val at) {
+  return cg_cmp(l, IR_LT, at, x->hi);
+}
+
+/* Copies what iteration `at` needs into slot `slot`; commits. */
+static void issue(struct lower *l, const struct ring *x, struct ir_val at, struct ir_val slot) {
+  struct ir_val mask = is_iteration(l, x, at);
+  for (uint32_t i = 0; i < x->loads.n; i++) {
+    struct cg_copy c = copy_at(l, x, &x->loads.at[i], at);
+    cg_copy_all(l, &c, cg_muli(l, slot, c.s->slot_bytes), mask);
+  }
   cg_commit(l, x->pipe);
 }
 
@@ -80,10 +135,10 @@ static void fill_ring(struct lower *l, const struct ring *x) {
 
 static void bind_slots(struct lower *l, const struct ring *x, struct ir_val slot) {
   for (uint32_t i = 0; i < x->loads.n; i++) {
-    struct cg_lval *v = &l->val[ir_op_at(l->m, x->loads.at[i])->out[0].id];
+    struct cg_lval *v = &l->val[ir_op_at(l->m, x->loads.at[i].load)->out[0].id];
     v->kind = CG_LV_SMEM;
-    v->smem = x->smem.at[i];
-    v->scalar = cg_muli(l, slot, x->smem.at[i]->slot_bytes);
+    v->smem = x->loads.at[i].smem;
+    v->scalar = cg_muli(l, slot, v->smem->slot_bytes);
   }
 }
 
@@ -93,11 +148,10 @@ static struct ir_val next_slot(struct lower *l, const struct ring *x, struct ir_
   return cg_select(l, wraps, cg_s32(l, 0), next);
 }
 
-static bool is_ahead(const struct lower *l, const struct ring *x, struct ir_op o) {
+static bool is_ahead(const struct ring *x, struct ir_op o) {
   for (uint32_t i = 0; i < x->loads.n; i++)
-    if (x->loads.at[i].id == o.id)
+    if (x->loads.at[i].load.id == o.id)
       return true;
-  (void)l;
   return false;
 }
 
@@ -107,18 +161,15 @@ static struct ir_op only_dot(struct lower *l, const struct ring *x, const struct
   struct ir_module *m = l->m;
   struct ir_op dot = {0};
   const struct ir_op none = {0};
-  if (cg_knob_get(m, CG_KNOB_PREFETCH) != 1)
-    return none;
   IR_EACH_OP (m, x->body, o) {
     const struct ir_opnode *n = ir_op_at(m, o);
     if (n->opcode == IR_DOT && !dot.id) {
       struct ir_op a = cg_trace_operand(m, n->in[0]).load, b = cg_trace_operand(m, n->in[1]).load;
-      int64_t steps = (ir_type_of(m, n->in[0]).dim[1] + 15) / 16;
-      if (!str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16") || steps % 2 || !a.id ||
-          !b.id || !is_ahead(l, x, a) || !is_ahead(l, x, b))
+      if (!str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16") || !a.id || !b.id ||
+          !is_ahead(x, a) || !is_ahead(x, b))
         return none;
       dot = o;
-    } else if (n->opcode != IR_YIELD && !is_ahead(l, x, o)) {
+    } else if (n->opcode != IR_YIELD && !is_ahead(x, o)) {
       bool scalar = n->n_out == 1 && ir_type_of(m, n->out[0]).kind == IR_SCALAR &&
                     cg_is_elementwise(n->opcode);
       bool view = (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE) &&
@@ -140,28 +191,55 @@ static void lower_body(struct lower *l, const struct ring *x, struct ir_val k, s
   issue(l, x, cg_add(l, k, cg_muli(l, x->step, x->slots - 1)), write);
   bind_slots(l, x, read);
   IR_EACH_OP (l->m, x->body, o) {
-    if (!(ir_info(ir_op_at(l->m, o)->opcode)->traits & IR_TERM) && !is_ahead(l, x, o))
+    if (!(ir_info(ir_op_at(l->m, o)->opcode)->traits & IR_TERM) && !is_ahead(x, o))
       cg_lower_op(l, o);
   }
 }
 
-/* The loop's one dot, its first fragments already there. */
-static void lower_dot_body(struct lower *l, const struct ring *x, struct cg_dot *d, struct ir_val k,
-                           struct ir_val read, struct ir_val write, struct ir_val next) {
+/* All steps of the loop's one dot but the last; with them, load by load, the copies for iteration `at`
+ * into slot `write`. The fragments of step 0 are there. */
+static void lower_steps(struct lower *l, const struct ring *x, struct cg_dot *d, struct ir_val at,
+                        struct ir_val write) {
   uint32_t steps = cg_mma_steps(d);
-  struct ir_builder saved;
+  struct ir_val mask = is_iteration(l, x, at);
+  for (uint32_t i = 0; i < x->loads.n || i + 1 < steps; i++) {
+    struct cg_copy c;
+    struct cg_overlap o = {.mask = mask};
+    if (i < x->loads.n) {
+      c = copy_at(l, x, &x->loads.at[i], at);
+      o.slot = cg_muli(l, write, c.s->slot_bytes);
+      o.c = &c;
+    }
+    if (i + 1 < steps)
+      cg_mma_overlap(l, d, cg_s32(l, i), cg_s32(l, i + 1), &o);
+    else
+      cg_copy_all(l, &c, o.slot, mask);
+  }
+  cg_commit(l, x->pipe);
+}
+
+/* The loop's one dot, each iteration by itself. */
+static void lower_dot_plain(struct lower *l, const struct ring *x, struct cg_dot *d,
+                            struct ir_val at, struct ir_val read, struct ir_val write) {
+  cg_wait(l, x->pipe, x->slots - 2);
   bind_slots(l, x, read);
   cg_move_dot(l, d);
-  issue(l, x, cg_add(l, k, cg_muli(l, x->step, x->slots - 1)), write);
-  struct ir_val s = cg_each(l, steps - 1, &saved);
-  cg_mma_load(l, d, cg_addi(l, s, 1));
-  cg_mma_issue(l, d, s);
-  cg_end_each(l, saved);
+  cg_mma_load(l, d, cg_s32(l, 0));
+  lower_steps(l, x, d, at, write);
+  cg_mma_issue(l, d, cg_s32(l, cg_mma_steps(d) - 1));
+}
+
+/* The loop's one dot, its first fragments already there. */
+static void lower_dot_ahead(struct lower *l, const struct ring *x, struct cg_dot *d,
+                            struct ir_val at, struct ir_val read, struct ir_val write,
+                            struct ir_val next) {
+  bind_slots(l, x, read);
+  cg_move_dot(l, d);
+  lower_steps(l, x, d, at, write);
   cg_wait(l, x->pipe, x->slots - 2);
   bind_slots(l, x, next);
   cg_move_dot(l, d);
-  cg_mma_load(l, d, cg_s32(l, 0));
-  cg_mma_issue(l, d, cg_s32(l, steps - 1));
+  cg_mma_overlap(l, d, cg_s32(l, cg_mma_steps(d) - 1), cg_s32(l, 0), NULL);
 }
 
 static bool open_ring(struct lower *l, struct ir_op o, struct ring *x) {
@@ -180,9 +258,8 @@ static bool open_ring(struct lower *l, struct ir_op o, struct ring *x) {
     if (ir_op_at(m, load)->opcode != IR_LOAD || ir_op_at(m, load)->sched.stage != 0 ||
         str_eq(cg_attr_word(m, load, IR_ATTR_path), "frag"))
       continue;
-    struct cg_smem *s = cg_smem_for_load(l, load, x->slots, x->pipe);
-    VEC_PUSH(l->a, &x->loads, load);
-    VEC_PUSH(l->a, &x->smem, s);
+    struct ahead a = open_ahead(l, x, load);
+    VEC_PUSH(l->a, &x->loads, a);
   }
   return true;
 }
@@ -193,6 +270,7 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   struct cg_dot d;
   if (!open_ring(l, o, &x))
     return false;
+  bool ahead = false;
   struct cg_carried c = cg_carried_of_for(l, o);
   cg_open_carried(l, o, &c);
   /* Inside another loop the ring is filled again: not before everyone has done with it. */
@@ -206,8 +284,11 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
     cg_open_dot(l, dot, &d);
     d.acc = c.frag[0];
     cg_mma_open(l, &d);
-    cg_wait(l, x.pipe, x.slots - 2);
-    cg_mma_load(l, &d, cg_s32(l, 0));
+    ahead = cg_mma_steps(&d) % 2 == 0 && cg_knob_get(m, CG_KNOB_PREFETCH) == 1;
+    if (ahead) {
+      cg_wait(l, x.pipe, x.slots - 2);
+      cg_mma_load(l, &d, cg_s32(l, 0));
+    }
   }
   l->b.loc = ir_op_at(m, o)->loc;
   /* Two scalars more than the loop carries: the slots to read and to write. */
@@ -225,7 +306,11 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   struct ir_val *out = ARENA_ARRAY(l->a, struct ir_val, c.n_scalars + 2);
   out[0] = next_slot(l, &x, args[0]);
   if (dot.id) {
-    lower_dot_body(l, &x, &d, k, args[0], args[1], out[0]);
+    struct ir_val at = cg_add(l, k, cg_muli(l, x.step, x.slots - 1));
+    if (ahead)
+      lower_dot_ahead(l, &x, &d, at, args[0], args[1], out[0]);
+    else
+      lower_dot_plain(l, &x, &d, at, args[0], args[1]);
     l->val[ir_op_at(m, dot)->out[0].id].kind = CG_LV_FRAG;
     l->val[ir_op_at(m, dot)->out[0].id].frag = d.acc;
   } else {

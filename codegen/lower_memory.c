@@ -39,15 +39,20 @@ static struct ir_val clamp(struct lower *l, struct ir_val v, int64_t most) {
   return cg_cast(l, cg_op2(l, IR_MIN, v, cg_index(l, most)), DT_S32);
 }
 
+void cg_bind_edges(struct lower *l, struct cg_access *x, uint32_t d) {
+  if (x->masks[d] & 1) {
+    struct ir_val dim = cg_launch_index(l, l->m->args.at[x->arg].dim[d]);
+    x->high[d] = clamp(l, cg_op2(l, IR_SUB, dim, x->offset[d]), x->tile.dim[d]);
+  }
+  if (x->masks[d] & 2)
+    x->low[d] = clamp(l, cg_op2(l, IR_SUB, cg_index(l, 0), x->offset[d]), x->tile.dim[d]);
+}
+
 void cg_bind_access(struct lower *l, struct cg_access *x) {
   struct ir_val at = cg_index(l, 0);
   for (uint32_t d = 0; d < x->rank; d++) {
-    struct ir_val dim = cg_launch_index(l, l->m->args.at[x->arg].dim[d]);
     at = cg_add(l, at, cg_mul(l, x->offset[d], x->stride[d]));
-    if (x->masks[d] & 1)
-      x->high[d] = clamp(l, cg_op2(l, IR_SUB, dim, x->offset[d]), x->tile.dim[d]);
-    if (x->masks[d] & 2)
-      x->low[d] = clamp(l, cg_op2(l, IR_SUB, cg_index(l, 0), x->offset[d]), x->tile.dim[d]);
+    cg_bind_edges(l, x, d);
   }
   struct ir_val in[2] = {l->arg_ptr[x->arg], at};
   x->base = ir_build1(&l->b, IR_PTR_ADD, ir_type_of(l->m, in[0]), 2, in);

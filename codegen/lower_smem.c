@@ -161,42 +161,10 @@ struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t sl
   return s;
 }
 
-/* What a copy of a tile into its buffer goes by. */
-struct copy {
-  const struct cg_access *x;
-  const struct cg_smem *s;
-  struct cg_place p;
-  int64_t outer, inner; /* of the tile */
-  uint32_t width;       /* elements a step */
-  struct ir_val slot;
-};
-
-/* Runs `body` under `if cond`, which may differ from thread to thread. */
-static struct ir_builder open_if(struct lower *l, struct ir_val cond) {
-  struct ir_builder saved = l->b;
-  int64_t c;
-  if (cg_is_const(l, cond, &c) && c)
-    return saved;
-  struct ir_op o = ir_build(&l->b, IR_IF, 1, &cond, 0, NULL);
-  for (int i = 1; i >= 0; i--) {
-    l->b.block = ir_op_at(l->m, o)->blocks[i];
-    l->b.before = (struct ir_op){0};
-    if (i)
-      ir_build(&l->b, IR_YIELD, 0, NULL, 0, NULL);
-  }
-  return saved;
-}
-
-static void close_if(struct lower *l, struct ir_builder saved) {
-  if (l->b.block.id != saved.block.id)
-    ir_build(&l->b, IR_YIELD, 0, NULL, 0, NULL);
-  l->b = saved;
-}
-
 /* How many of the chunk's elements are read; the rest is zero. */
-static struct ir_val valid_count(struct lower *l, const struct copy *c, struct ir_val o,
+static struct ir_val valid_count(struct lower *l, const struct cg_copy *c, struct ir_val o,
                                  struct ir_val i) {
-  const struct cg_access *x = c->x;
+  const struct cg_access *x = &c->x;
   const struct cg_smem *s = c->s;
   int64_t im = s->inner_dim < 0 ? 0 : x->masks[s->inner_dim];
   int64_t om = s->outer_dim < 0 ? 0 : x->masks[s->outer_dim];
@@ -228,34 +196,67 @@ static struct ir_val valid_count(struct lower *l, const struct copy *c, struct i
   return cg_select(l, row, n, zero);
 }
 
-static void copy_async(struct lower *l, const struct copy *c, struct ir_val r, struct ir_val o,
-                       struct ir_val i, struct ir_val at) {
-  struct ir_val in[3] = {cg_place_ptr(l, c->x, &c->p, r), at, valid_count(l, c, o, i)};
-  struct ir_op op = buf_op(l, IR_CP_ASYNC, c->s, 3, in, 0, NULL);
+static void copy_async(struct lower *l, const struct cg_copy *c, struct ir_val r,
+                       const struct ir_val at[3], struct ir_val mask) {
+  struct ir_val in[4] = {cg_place_ptr(l, &c->x, &c->p, r), at[2], valid_count(l, c, at[0], at[1]),
+                         mask};
+  struct ir_op op = buf_op(l, IR_CP_ASYNC, c->s, 4, in, 0, NULL);
   cg_set_int(l->m, op, IR_ATTR_bytes, c->width * dtype_bytes(c->s->dtype, 1));
 }
 
-static void copy_staged(struct lower *l, const struct copy *c, struct ir_val r, struct ir_val o,
-                        struct ir_val i, struct ir_val at) {
-  struct ir_val v[16], other = cg_pad_value(l, c->x->op);
-  struct ir_val ptr = cg_place_ptr(l, c->x, &c->p, r);
-  struct ir_val mask = cg_place_mask(l, c->x, &c->p, r);
+static void copy_staged(struct lower *l, const struct cg_copy *c, struct ir_val r,
+                        const struct ir_val at[3], struct ir_val mask) {
+  struct ir_val v[16], other = cg_pad_value(l, c->x.op);
+  struct ir_val ptr = cg_place_ptr(l, &c->x, &c->p, r);
+  struct ir_val read = cg_op2(l, IR_AND, cg_place_mask(l, &c->x, &c->p, r), mask);
   struct ir_val in_tile = cg_bool(l, true), zero = cg_zero_of(l, c->s->dtype);
   /* Beyond the tile, up to k's padding, lie zeros, whatever the pad value. */
   if (c->s->fill_outer > c->outer)
-    in_tile = cg_cmp(l, IR_LT, o, cg_s32(l, c->outer));
+    in_tile = cg_cmp(l, IR_LT, at[0], cg_s32(l, c->outer));
   if (c->s->fill_inner > c->inner)
-    in_tile = cg_op2(l, IR_AND, in_tile, cg_cmp(l, IR_LT, i, cg_s32(l, c->inner)));
-  mask = cg_op2(l, IR_AND, mask, in_tile);
-  cg_gload(l, ptr, mask, other, c->width, v);
+    in_tile = cg_op2(l, IR_AND, in_tile, cg_cmp(l, IR_LT, at[1], cg_s32(l, c->inner)));
+  cg_gload(l, ptr, cg_op2(l, IR_AND, read, in_tile), other, c->width, v);
   for (uint32_t e = 0; e < c->width; e++)
     v[e] = cg_select(l, in_tile, v[e], zero);
-  cg_sstore(l, c->s, at, cg_bool(l, true), c->width, v);
+  cg_sstore(l, c->s, at[2], mask, c->width, v);
+}
+
+struct cg_copy cg_open_copy(struct lower *l, const struct cg_access *x, const struct cg_smem *s) {
+  struct cg_copy c = {.x = *x, .s = s};
+  c.async = str_eq(cg_attr_word(l->m, x->op, IR_ATTR_path), "cp_async");
+  c.outer = s->outer_dim < 0 ? 1 : x->tile.dim[s->outer_dim];
+  c.inner = s->inner_dim < 0 ? 1 : x->tile.dim[s->inner_dim];
+  c.width = s->inner_dim != (int)x->vdim ? 1 : c.async ? x->align : x->vec;
+  int64_t region[2] = {s->fill_outer, s->fill_inner};
+  uint32_t layout =
+      ir_add_layout(l->m, cg_layout_blocked(l->a, 2, region, 1, c.width, l->warps, -1));
+  c.p = cg_open_place(l, x, layout, 2, (int[]){s->outer_dim, s->inner_dim});
+  c.n = layout_extent(cg_layout_at(l, layout), LAYOUT_REG) / c.width;
+  return c;
+}
+
+void cg_copy_chunk(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask,
+                   struct ir_val chunk) {
+  const struct layout *lay = cg_layout_at(l, c->p.layout);
+  struct ir_val r = cg_muli(l, chunk, c->width), at[3];
+  at[0] = cg_coord(l, c->p.layout, 0, r);
+  at[1] = cg_coord(l, c->p.layout, 1, r);
+  at[2] = cg_add(l, cg_smem_addr(l, c->s, at[0], at[1]), slot);
+  /* Where the layout runs over the region, or holds copies, not everyone writes. */
+  mask = cg_op2(l, IR_AND, mask, cg_is_writer(l, c->p.layout));
+  if (cg_layout_cover(lay, 0) > c->s->fill_outer)
+    mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, at[0], cg_s32(l, c->s->fill_outer)));
+  if (cg_layout_cover(lay, 1) > round_up(c->s->fill_inner, c->width))
+    mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, at[1], cg_s32(l, c->s->fill_inner)));
+  if (c->async)
+    copy_async(l, c, r, at, mask);
+  else
+    copy_staged(l, c, r, at, mask);
 }
 
 /* How many of n accesses are unrolled. Nothing here is held in fragments, so long copies are rolled
- * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads
- * are on their way at once without taking the registers that a dot needs. */
+ * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads are
+ * on their way at once without taking the registers that a dot needs. */
 static uint32_t part_of(uint32_t n, bool async) {
   uint32_t part = async ? 16 : 4;
   while (n % part)
@@ -263,38 +264,12 @@ static uint32_t part_of(uint32_t n, bool async) {
   return part;
 }
 
-void cg_copy_tile(struct lower *l, const struct cg_access *x, const struct cg_smem *s,
-                  struct ir_val slot) {
-  bool async = str_eq(cg_attr_word(l->m, x->op, IR_ATTR_path), "cp_async");
-  struct copy c = {.x = x, .s = s, .slot = slot};
-  c.outer = s->outer_dim < 0 ? 1 : x->tile.dim[s->outer_dim];
-  c.inner = s->inner_dim < 0 ? 1 : x->tile.dim[s->inner_dim];
-  c.width = async ? x->align : x->vec;
-  if (s->inner_dim != (int)x->vdim)
-    c.width = 1;
-  int64_t region[2] = {s->fill_outer, s->fill_inner};
-  uint32_t layout =
-      ir_add_layout(l->m, cg_layout_blocked(l->a, 2, region, 1, c.width, l->warps, -1));
-  const struct layout *lay = cg_layout_at(l, layout);
-  c.p = cg_open_place(l, x, layout, 2, (int[]){s->outer_dim, s->inner_dim});
+void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask) {
   struct ir_builder saved, rolled;
-  uint32_t n = layout_extent(lay, LAYOUT_REG) / c.width, part = part_of(n, async);
-  struct ir_val r = cg_each_rolled(l, n / part, &rolled);
-  r = cg_add(l, cg_muli(l, r, part), cg_each(l, part, &saved));
-  r = cg_muli(l, r, c.width);
-  struct ir_val o = cg_coord(l, layout, 0, r), i = cg_coord(l, layout, 1, r);
-  struct ir_val inside = cg_is_writer(l, layout);
-  if (cg_layout_cover(lay, 0) > region[0])
-    inside = cg_op2(l, IR_AND, inside, cg_cmp(l, IR_LT, o, cg_s32(l, region[0])));
-  if (cg_layout_cover(lay, 1) > round_up(region[1], c.width))
-    inside = cg_op2(l, IR_AND, inside, cg_cmp(l, IR_LT, i, cg_s32(l, region[1])));
-  struct ir_builder outer = open_if(l, inside);
-  struct ir_val at = cg_add(l, cg_smem_addr(l, s, o, i), slot);
-  if (async)
-    copy_async(l, &c, r, o, i, at);
-  else
-    copy_staged(l, &c, r, o, i, at);
-  close_if(l, outer);
+  uint32_t part = part_of(c->n, c->async);
+  struct ir_val i = cg_each_rolled(l, c->n / part, &rolled);
+  i = cg_add(l, cg_muli(l, i, part), cg_each(l, part, &saved));
+  cg_copy_chunk(l, c, slot, mask, i);
   cg_end_each(l, saved);
   cg_end_each(l, rolled);
 }
@@ -305,7 +280,8 @@ void cg_lower_smem_load(struct lower *l, struct ir_op o) {
   struct cg_smem *s = cg_smem_for_load(l, o, 1, pipe);
   struct cg_access x = cg_open_access(l, o);
   cg_bind_access(l, &x);
-  cg_copy_tile(l, &x, s, cg_s32(l, 0));
+  struct cg_copy c = cg_open_copy(l, &x, s);
+  cg_copy_all(l, &c, cg_s32(l, 0), cg_bool(l, true));
   cg_commit(l, pipe);
   cg_wait(l, pipe, 0);
   l->val[v.id].kind = CG_LV_SMEM;

@@ -355,14 +355,18 @@ static void compare_output(struct cg_test *t, uint32_t k, double tolerance) {
   }
 }
 
+struct mach_result cg_test_run(struct cg_test *t) {
+  struct mach_args args = {.arg = t->arg, .n = t->tile->args.n};
+  memcpy(args.base, t->base, sizeof args.base);
+  memcpy(args.alloc, t->alloc, sizeof args.alloc);
+  return mach_run(t->machine, &args);
+}
+
 void cg_test_compare(struct cg_test *t, double tolerance) {
   struct interp_options opt = {.domain = INTERP_ROUNDED};
   if (!interp_run(t->tile, t->ref, t->tile->args.n, &opt, &t->diags, &mem_libc))
     fail_msg("%s", cg_test_messages(t));
-  struct mach_args args = {.arg = t->arg, .n = t->tile->args.n};
-  memcpy(args.base, t->base, sizeof args.base);
-  memcpy(args.alloc, t->alloc, sizeof args.alloc);
-  struct mach_result r = mach_run(t->machine, &args);
+  struct mach_result r = cg_test_run(t);
   if (!r.ok) {
     struct strbuf text = {.arena = &t->mem.arena};
     if (getenv("KILN_SHOW"))

@@ -45,6 +45,8 @@ bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs);
 /* Runs interpreter and machine IR; fails the test where outputs differ by more than `tolerance`
  * (relative to the larger of 1 and the value; 0: bit for bit) or where anything else is wrong. */
 void cg_test_compare(struct cg_test *t, double tolerance);
+/* The machine IR alone, on the arguments; outputs are not looked at. */
+struct mach_result cg_test_run(struct cg_test *t);
 /* All of the above. */
 void cg_check(const char *text, const char *dims, const char *layout, const char *knobs,
               double tolerance);

@@ -353,6 +353,35 @@ static void sstore(struct mach *x, struct ir_op o, uint32_t t) {
     store_cell(d, x->smem + at + (i - 2) * size, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
 }
 
+/* 16-byte accesses of eight lanes go through in one phase if they hit the eight groups of four banks
+ * once each. */
+static void count_conflicts(struct mach *x, const int64_t *at, uint32_t n, int64_t *conflicts,
+                            int64_t *rows) {
+  uint32_t taken = 0;
+  if (x->block)
+    return;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t bit = 1u << (at[i] / 16 % 8);
+    *conflicts += (taken & bit) != 0;
+    taken |= bit;
+  }
+  *rows += n;
+}
+
+static void count_copies(struct mach *x, struct ir_op o, const bool *on) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  if (ir_attr_int(x->m, o, IR_ATTR_bytes, 0) != 16)
+    return;
+  for (uint32_t t = 0; t < x->threads; t += 8) {
+    int64_t at[8];
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < 8; i++)
+      if (on[t + i] && is_true(x, n->in[3], t + i))
+        at[k++] = buf_at(x, o, n->in[1], t + i, 16);
+    count_conflicts(x, at, k, &x->r->copy_conflicts, &x->r->copy_rows);
+  }
+}
+
 /* Data is read at once and lands at the wait. */
 static void cp_async(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
@@ -360,6 +389,8 @@ static void cp_async(struct mach *x, struct ir_op o, uint32_t t) {
   uint32_t size = dtype_bits(dtype_of(x, n->in[0])) / 8;
   int64_t from = cell(x, n->in[0], t)->i, valid = cell(x, n->in[2], t)->i * size;
   struct copy c = {.bytes = bytes, .group = x->thread[t].groups};
+  if (!is_true(x, n->in[3], t))
+    return;
   int64_t at = buf_at(x, o, n->in[1], t, bytes);
   if (valid < 0 || valid > bytes)
     fail(x, "%lld valid bytes of %u", (long long)valid, bytes);
@@ -438,12 +469,14 @@ static void ldmatrix(struct mach *x, struct ir_op o, uint32_t warp) {
   enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
   for (uint32_t k = 0; k < num; k++) {
     const uint8_t *row[8];
+    int64_t at[8];
     for (uint32_t r = 0; r < 8; r++) {
       uint32_t t = warp * 32 + k * 8 + r;
-      int64_t at = buf_at(x, o, n->in[0], t, 16);
-      touch(x, t, at, 16, false);
-      row[r] = x->smem + at;
+      at[r] = buf_at(x, o, n->in[0], t, 16);
+      touch(x, t, at[r], 16, false);
+      row[r] = x->smem + at[r];
     }
+    count_conflicts(x, at, 8, &x->r->ldmatrix_conflicts, &x->r->ldmatrix_rows);
     for (uint32_t lane = 0; lane < 32; lane++) {
       uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4 * 2;
       int64_t to = cell(x, n->in[1], t)->i + 2 * k;
@@ -649,6 +682,7 @@ static void run_op(struct mach *x, struct ir_op o, const bool *on) {
     for (uint32_t w = 0; w < x->threads / 32; w++)
       n->opcode == IR_MMA ? mma(x, o, w) : ldmatrix(x, o, w);
     return;
+  case IR_CP_ASYNC: count_copies(x, o, on); break;
   default: break;
   }
   for (uint32_t t = 0; t < x->threads; t++)

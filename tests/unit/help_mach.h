@@ -20,6 +20,9 @@ struct mach_result {
   char error[400];
   int64_t programs; /* blocks run */
   int64_t barriers; /* of one block */
+  /* Of one block: 16-byte rows that ldmatrix (lanes by eights: a copy) moves in one phase and that
+   * fall into a bank group already taken. */
+  int64_t ldmatrix_conflicts, copy_conflicts, ldmatrix_rows, copy_rows;
 };
 
 /* Launches through m->recipe: checks, grid, params; runs every block in order. args: one per module

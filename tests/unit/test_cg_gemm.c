@@ -63,7 +63,7 @@ static void odd_tiles_and_warps(void **state) {
     for (unsigned j = 0; j < 6; j++) {
       struct cg_gemm g = {.t = types[(i + j) % 3], .bm = bms[i], .bn = bns[j], .bk = 32};
       check(g, "M=90,N=130,K=72", majors[(i + j) % 4], "");
-      check(g, "M=90,N=130,K=72", majors[(i + j + 1) % 4], "warps_m=2,warps_n=1");
+      check(g, "M=90,N=130,K=72", majors[(i + j + 1) % 4], "warps_m=2,warps_n=2");
       check(g, "M=90,N=130,K=72", majors[(i + j + 2) % 4], "warps_m=1,warps_n=3,prefetch=0");
     }
 }
