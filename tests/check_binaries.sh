@@ -49,8 +49,8 @@ if [ -e libkiln.so ]; then
   header=${KILN_SRC:?the source folder}/include/kiln.h
   nm -D --defined-only libkiln.so | awk '{ print $3 }' | sort >"$probe/exported"
   sed -n '/KILN_API/,/)/p' "$header" | grep -oE '\bkiln_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$probe/declared"
-  rule "libkiln.so exports everything that kiln.h declares" \
-    "$(comm -13 "$probe/exported" "$probe/declared")"
+  rule "libkiln.so exports exactly what kiln.h declares" \
+    "$(comm -3 "$probe/exported" "$probe/declared")"
 else
   skip "libkiln.so was not built"
 fi
