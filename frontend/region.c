@@ -1,10 +1,10 @@
 /* Regions and their journal.
  *
- * A region is an open device loop body, branch, or short-circuited operand. The first write inside it to a
- * slot born outside of it - local, box, table field, metatable - is logged with the old value; closing
- * the region restores all old values and hands out what changed. Old values live in a Lua table, never
- * as bare pointers. The collector does not run while a trace goes on, so the address of a table
- * identifies it, and "born in a region" is a map from addresses to stamps. */
+ * A region is an open device loop body, branch, or short-circuited operand. The first write inside
+ * it to a slot born outside of it - local, box, table field, metatable - is logged with the old
+ * value; closing the region restores all old values and hands out what changed. Old values live in
+ * a Lua table, never as bare pointers. The collector does not run while a trace goes on, so the
+ * address of a table identifies it, and "born in a region" is a map from addresses to stamps. */
 #include "frontend/eval.h"
 
 #include "base/check.h"

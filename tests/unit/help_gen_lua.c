@@ -562,8 +562,10 @@ static const char prelude[] =
     "  for i = 1, select('#', ...) do out[i] = text((select(i, ...))) end\n"
     "  print(table.concat(out, ' '))\n"
     "end\n"
-    "local function upto(n) local i = 0 return function() i = i + 1 if i <= n then return i end end end\n"
-    "local function closer(name) return setmetatable({}, {__close = function(_, e) show('close', name, "
+    "local function upto(n) local i = 0 return function() i = i + 1 if i <= n then return i end "
+    "end end\n"
+    "local function closer(name) return setmetatable({}, {__close = function(_, e) show('close', "
+    "name, "
     "e) end}) end\n"
     "glob0, glob1, glob2 = 0, 0, 0\n";
 

@@ -202,9 +202,12 @@ static void test_depth_limit(void **state) {
       "local function f() return f() end f()",
       "local t = {} function t:f() return self:f() end t:f()",
       "local function f() return pcall(f) end f()",
-      "local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x",
-      "local t = setmetatable({}, {}) getmetatable(t).__add = function(a, b) return a + b end return t + t",
-      "local t = setmetatable({}, {}) getmetatable(t).__lt = function(a, b) return a < b end return t < t",
+      "local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end "
+      "return t.x",
+      "local t = setmetatable({}, {}) getmetatable(t).__add = function(a, b) return a + b end "
+      "return t + t",
+      "local t = setmetatable({}, {}) getmetatable(t).__lt = function(a, b) return a < b end "
+      "return t < t",
       "local function f() return ('x'):gsub('x', f) end f()",
       "local function f() table.sort({1, 2}, f) end f()",
       "local function f() for x in f do end end f()",

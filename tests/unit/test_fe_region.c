@@ -47,9 +47,9 @@ static void test_logic(void **state) {
   (void)state;
   check("local x = m and tm", "%1 = m and tm\n");
   check("local x = m or not tm", "%1 = not tm\n%2 = m or %1\n");
-  check(
-      "print(peek(m and true), peek(m and false), peek(m and nil), peek(m or true), peek(m or nil))",
-      "bool\tfalse\tfalse\ttrue\tbool\n");
+  check("print(peek(m and true), peek(m and false), peek(m and nil), peek(m or true), peek(m or "
+        "nil))",
+        "bool\tfalse\tfalse\ttrue\tbool\n");
   check("local x = m and t or f", "%1 = where m t f\n");
   check("local x = m and 3 or 4", "%1 = where m 3 4\n");
   check("local x = (m and t) or f", "%1 = where m t f\n");
@@ -77,10 +77,10 @@ static void test_short_circuit_effects(void **state) {
       "local n = 0 local function g() n = n + 1 return m end local x = m and g() print(n)",
       "1\n1:67: the right side of `and` has an effect (changes `n`), but its left side is a device "
       "value: both sides always run\n");
-  check(
-      "local q = {} local function g() q.n = 1 return m end local x = m or g()",
-      "1:66: the right side of `or` has an effect (changes field 'n'), but its left side is a device "
-      "value: both sides always run\n");
+  check("local q = {} local function g() q.n = 1 return m end local x = m or g()",
+        "1:66: the right side of `or` has an effect (changes field 'n'), but its left side is a "
+        "device "
+        "value: both sides always run\n");
   check(
       "local function g() op('store') return m end local x = m and g()",
       "1:57: the right side of `and` has an effect (op), but its left side is a device value: both "
@@ -124,57 +124,58 @@ static void test_if_merge(void **state) {
 static void test_if_order(void **state) {
   (void)state;
   /* outer function first, then declaration; fields last */
-  check(
-      "local q, c = {}, 1\n"
-      "local a, b = 1, 2\n"
-      "local function g()\n"
-      " local d, e = 1, 2\n"
-      " if m then q.z, q.y, e, d, b, a, c = 9, 8, 7, 6, 5, 4, 3 else q.z, q.y = 1, 1 end\n"
-      "end\n"
-      "g()",
-      "then {\n}\nelse {\n}\nif m\n%1 `c` captured: index = 3, 1\n%2 `a` captured: index = 4, 1\n%3 "
-      "`b` captured: index = 5, 2\n%4 `d`: index = 6, 1\n%5 `e`: index = 7, 2\n%6 `field 'y'`: "
-      "index = 8, 1\n%7 `field 'z'`: index = 9, 1\n");
+  check("local q, c = {}, 1\n"
+        "local a, b = 1, 2\n"
+        "local function g()\n"
+        " local d, e = 1, 2\n"
+        " if m then q.z, q.y, e, d, b, a, c = 9, 8, 7, 6, 5, 4, 3 else q.z, q.y = 1, 1 end\n"
+        "end\n"
+        "g()",
+        "then {\n}\nelse {\n}\nif m\n%1 `c` captured: index = 3, 1\n%2 `a` captured: index = 4, "
+        "1\n%3 "
+        "`b` captured: index = 5, 2\n%4 `d`: index = 6, 1\n%5 `e`: index = 7, 2\n%6 `field 'y'`: "
+        "index = 8, 1\n%7 `field 'z'`: index = 9, 1\n");
 }
 
 static void test_if_undefined(void **state) {
   (void)state;
-  check(
-      "local x if m then x = t end local y = x",
-      "1:39: `x` has a value only in one branch of the `if` at k.lua:1:9; assign it before the if or "
-      "in both branches\n");
+  check("local x if m then x = t end local y = x",
+        "1:39: `x` has a value only in one branch of the `if` at k.lua:1:9; assign it before the "
+        "if or "
+        "in both branches\n");
   check("local x if m then x = t end", "then {\n}\nelse {\n}\nif m\n");
   check("local x if m then x = t else x = 'a' end print(x)",
         "1:48: `x` is f32(4) in one branch and a string in the other (if at k.lua:1:9)\n");
   check("local x if m then x = t else x = f end print(x)",
         "1:46: `x` is f32(4) in one branch and f32 in the other (if at k.lua:1:9)\n");
-  check(
-      "local x if m then x = 0.5 else x = 1 end print(x)",
-      "1:48: `x` is number 0.5 in one branch and number 1 in the other (if at k.lua:1:9), and neither "
-      "has a dtype: write f32(0.5)\n");
+  check("local x if m then x = 0.5 else x = 1 end print(x)",
+        "1:48: `x` is number 0.5 in one branch and number 1 in the other (if at k.lua:1:9), and "
+        "neither "
+        "has a dtype: write f32(0.5)\n");
   /* every read traps, once per undefined value; later errors still come out */
   check(
       "local x if m then x = t end local y = x == nil local z = not x print(#x) local w = tm and t",
-      "1:39: `x` has a value only in one branch of the `if` at k.lua:1:9; assign it before the if or "
+      "1:39: `x` has a value only in one branch of the `if` at k.lua:1:9; assign it before the "
+      "if or "
       "in both branches\n"
       "1:87: `mask and value` has no value where the mask is false; write `mask and x or y` or "
       "where(...)\n");
-  check(
-      "local q = {} if m then q.n = t end for k, v in pairs(q) do end",
-      "1:36: field 'n' has a value only in one branch of the `if` at k.lua:1:14; assign it before the "
-      "if or in both branches\n");
-  check(
-      "local q = {} if m then q.n = t end next(q)",
-      "1:36: field 'n' has a value only in one branch of the `if` at k.lua:1:14; assign it before the "
-      "if or in both branches\n");
-  check(
-      "local q = {} if m then q[1] = t end print(#q)",
-      "1:43: field '1' has a value only in one branch of the `if` at k.lua:1:14; assign it before the "
-      "if or in both branches\n");
-  check(
-      "local q = {} if m then setmetatable(q, {}) end",
-      "1:24: the metatable of a table is changed in a branch of the device `if` at k.lua:1:14: set it "
-      "before the if\n");
+  check("local q = {} if m then q.n = t end for k, v in pairs(q) do end",
+        "1:36: field 'n' has a value only in one branch of the `if` at k.lua:1:14; assign it "
+        "before the "
+        "if or in both branches\n");
+  check("local q = {} if m then q.n = t end next(q)",
+        "1:36: field 'n' has a value only in one branch of the `if` at k.lua:1:14; assign it "
+        "before the "
+        "if or in both branches\n");
+  check("local q = {} if m then q[1] = t end print(#q)",
+        "1:43: field '1' has a value only in one branch of the `if` at k.lua:1:14; assign it "
+        "before the "
+        "if or in both branches\n");
+  check("local q = {} if m then setmetatable(q, {}) end",
+        "1:24: the metatable of a table is changed in a branch of the device `if` at k.lua:1:14: "
+        "set it "
+        "before the if\n");
 }
 
 static void test_if_return(void **state) {
@@ -183,10 +184,10 @@ static void test_if_return(void **state) {
         "local a, b = g(t) print(peek(a), peek(b))",
         "f32(4)\tindex\nthen {\n %1 = t + 1\n}\nelse {\n}\nif m\n%2 `return value 1`: f32(4) = %1, "
         "t\n%3 `return value 2`: index = 1, 2\n");
-  check(
-      "local function g(x) if m then return x elseif tm == nil then return 5 else return f end end\n"
-      "print(peek(g(f)))",
-      "f32\nthen {\n}\nelse {\n}\nif m\n");
+  check("local function g(x) if m then return x elseif tm == nil then return 5 else return f end "
+        "end\n"
+        "print(peek(g(f)))",
+        "f32\nthen {\n}\nelse {\n}\nif m\n");
   check(
       "local n = 0 local function g() if m then n = 1 return 1 else return 2 end end g()",
       "then {\n}\nelse {\n}\nif m\n%1 `n` captured: index = 1, 0\n%2 `return value 1`: index = 1, "
@@ -197,10 +198,10 @@ static void test_if_return(void **state) {
   check("local function g() if m then return 1 else return 1, 2 end end g()",
         "1:44: `return` of 2 values here and of 1 in the other branch of the device if (opened at "
         "k.lua:1:20)\n");
-  check(
-      "local function g() if m then return t else return nil end end local x = g() + 1",
-      "1:77: return value 1 has a value only in one branch of the `if` at k.lua:1:20; assign it before "
-      "the if or in both branches\n");
+  check("local function g() if m then return t else return nil end end local x = g() + 1",
+        "1:77: return value 1 has a value only in one branch of the `if` at k.lua:1:20; assign it "
+        "before "
+        "the if or in both branches\n");
 }
 
 static void test_leaving(void **state) {
@@ -260,19 +261,19 @@ static void test_for_carry(void **state) {
 
 static void test_for_refused(void **state) {
   (void)state;
-  check(
-      "local s for k in range() do s = (s or 0) + 1 end",
-      "1:34: `s` is nil before the loop at k.lua:1:9 and set in it (at k.lua:1:42): here it would be "
-      "the value of the iteration before; initialise it before the loop\n");
+  check("local s for k in range() do s = (s or 0) + 1 end",
+        "1:34: `s` is nil before the loop at k.lua:1:9 and set in it (at k.lua:1:42): here it "
+        "would be "
+        "the value of the iteration before; initialise it before the loop\n");
   check(
       "local s for k in range() do s = t end print(s)",
       "1:45: `s` is set only in the device loop at k.lua:1:9: it has no value after it if the loop "
       "runs zero times\n");
   check("local s for k in range() do s = t op('x', s) end", "loop {\n index %3\n x! t\n}\nfor\n");
-  check(
-      "local s = 0.5 for k in range() do s = s * 2 end",
-      "1:39: `s` changes in the device loop at k.lua:1:15 (set at k.lua:1:41) but has no dtype: start "
-      "it with f32(0.5)\n");
+  check("local s = 0.5 for k in range() do s = s * 2 end",
+        "1:39: `s` changes in the device loop at k.lua:1:15 (set at k.lua:1:41) but has no dtype: "
+        "start "
+        "it with f32(0.5)\n");
   check("local s = 0 for k in range() do s = s + t end",
         "1:37: `s` is number 0 before the loop at k.lua:1:13 and f32(4) after an iteration (set at "
         "k.lua:1:39): start it with full(f32, ...)\n");
@@ -290,12 +291,12 @@ static void test_for_refused(void **state) {
         "iteration or after the loop: only locals are carried\n");
   check("local q = {} for k in range() do q.s = t op('x', q.s) end",
         "loop {\n index %3\n x! t\n}\nfor\n");
-  check(
-      "local q = {} for k in range() do q[#q + 1] = k end",
-      "1:36: the loop at k.lua:1:14 never settles: a table grows in it (field '1' at k.lua:1:35)\n");
-  check(
-      "local q, n = {}, {} for k in range() do table.insert(q, k) end",
-      "1:41: the loop at k.lua:1:21 never settles: a table grows in it (field '1' at k.lua:1:41)\n");
+  check("local q = {} for k in range() do q[#q + 1] = k end",
+        "1:36: the loop at k.lua:1:14 never settles: a table grows in it (field '1' at "
+        "k.lua:1:35)\n");
+  check("local q, n = {}, {} for k in range() do table.insert(q, k) end",
+        "1:41: the loop at k.lua:1:21 never settles: a table grows in it (field '1' at "
+        "k.lua:1:41)\n");
   check(
       "local q = {} for k in range() do setmetatable(q, {}) end",
       "1:34: the metatable of a table changes in the device loop at k.lua:1:14: set it before the "
@@ -309,13 +310,14 @@ static void test_for_refused(void **state) {
 static void test_while(void **state) {
   (void)state;
   check("local n = 0 while n < 3 do n = n + 1 end print(n)", "3\n");
-  check(
-      "local x = idx while x > 0 do x = x - 1 end op('x', x)",
-      "loop {\n arg %4 `x`: index from idx\n %5 = %4 > 0\n condition %5\n body %6 from %4\n %7 = %6 - "
-      "1\n}\nwhile\n%8 `x`: index = idx, %7\nx! %8\n");
+  check("local x = idx while x > 0 do x = x - 1 end op('x', x)",
+        "loop {\n arg %4 `x`: index from idx\n %5 = %4 > 0\n condition %5\n body %6 from %4\n %7 = "
+        "%6 - "
+        "1\n}\nwhile\n%8 `x`: index = idx, %7\nx! %8\n");
   check(
       "local x, n = 2, 0 while x > 0 do n = n + 1 x = x - idx end",
-      "1:19: warning: the condition of this `while` became a device value after 1 iteration, which was "
+      "1:19: warning: the condition of this `while` became a device value after 1 iteration, "
+      "which was "
       "unrolled\n"
       "%1 = 2 - idx\nloop {\n arg %5 `x`: index from %1\n arg %6 `n`: index from 1\n %7 = %5 > 0\n "
       "condition %7\n body %8 from %5\n body %9 from %6\n %10 = %9 + 1\n %11 = %8 - idx\n}\nwhile\n"
@@ -323,9 +325,10 @@ static void test_while(void **state) {
   /* the probe of a plain condition keeps what it changed */
   check("local n = 0 local function g() n = n + 1 return n < 3 end while g() do end print(n)",
         "3\n");
-  check(
-      "local n, x = 0, idx local function g() n = n + 1 return x > 0 end while g() do x = x - 1 end",
-      "1:67: the condition of a device `while` has an effect (changes `n`): move it into the loop\n");
+  check("local n, x = 0, idx local function g() n = n + 1 return x > 0 end while g() do x = x - 1 "
+        "end",
+        "1:67: the condition of a device `while` has an effect (changes `n`): move it into the "
+        "loop\n");
   check("local x = idx while x > 0 do break end",
         "1:30: `break` out of a device loop (opened at k.lua:1:15)\n");
 }
@@ -373,9 +376,9 @@ static void test_births(void **state) {
         "loop {\n index %2\n x! 3\n}\nfor\n");
   check("for k in range() do local q = {} if m then q[1] = 1 else q[1] = 1 end op('x', #q) end",
         "loop {\n index %2\n then {\n }\n else {\n }\n if m\n x! 1\n}\nfor\n");
-  check(
-      "for k in range() do local q = table.pack(1, 2) table.insert(q, 3) table.sort(q) op('x', #q) end",
-      "loop {\n index %2\n x! 3\n}\nfor\n");
+  check("for k in range() do local q = table.pack(1, 2) table.insert(q, 3) table.sort(q) op('x', "
+        "#q) end",
+        "loop {\n index %2\n x! 3\n}\nfor\n");
   check(
       "for k in range() do local n = 0 local function up() n = n + 1 end up() up() op('x', n) end",
       "loop {\n index %2\n x! 2\n}\nfor\n");
@@ -438,10 +441,11 @@ static void test_pcall(void **state) {
   /* diagnostics pass through */
   check("print(pcall(function() return t .. 'x' end))",
         "1:33: cannot concatenate f32(4) and a string\n");
-  check(
-      "print(pcall(function() local x = m or 1 if tm then end error('late') end)) error('later')",
-      "false\tk.lua:1:56: late\n1:36: `mask or value` has no value where the mask is true; write `mask "
-      "and x or y` or where(...)\n1:41: `if` on a tile bool(4); use where(cond, x, y)\n1:76: later\n");
+  check("print(pcall(function() local x = m or 1 if tm then end error('late') end)) error('later')",
+        "false\tk.lua:1:56: late\n1:36: `mask or value` has no value where the mask is true; write "
+        "`mask "
+        "and x or y` or where(...)\n1:41: `if` on a tile bool(4); use where(cond, x, y)\n1:76: "
+        "later\n");
 }
 
 static void test_safety_net(void **state) {
@@ -456,7 +460,8 @@ static void test_safety_net(void **state) {
   check(
       "local h = {} local co\n"
       "if m then local k = make(3) h[1] = function() return k end else h[1] = nil end print(h[1])",
-      "2:87: field '1' has a value only in one branch of the `if` at k.lua:2:1; assign it before the if "
+      "2:87: field '1' has a value only in one branch of the `if` at k.lua:2:1; assign it before "
+      "the if "
       "or in both branches\n");
 }
 
@@ -469,10 +474,11 @@ static void test_operands(void **state) {
         "1:33: a Lua table cannot be indexed by index; use a plain loop or where\n"
         "1:54: a Lua table cannot be indexed by index; use a plain loop or where\n");
   check("local x = 'a' .. t .. 'b'", "1:20: cannot concatenate f32(4) and a string\n");
-  check(
-      "local x = #t local y = t + 'a' local z = t + true local w = -{}",
-      "1:11: cannot take the length of f32(4)\n1:26: cannot apply '+' to f32(4) and a string\n1:44: "
-      "cannot apply '+' to f32(4) and true\n1:61: attempt to perform arithmetic on a table value\n");
+  check("local x = #t local y = t + 'a' local z = t + true local w = -{}",
+        "1:11: cannot take the length of f32(4)\n1:26: cannot apply '+' to f32(4) and a "
+        "string\n1:44: "
+        "cannot apply '+' to f32(4) and true\n1:61: attempt to perform arithmetic on a table "
+        "value\n");
   check("t.x = 1 t()",
         "1:3: cannot assign to a field of f32(4): it never changes\n1:9: attempt to call "
         "f32(4)\n");
@@ -482,10 +488,10 @@ static void test_operands(void **state) {
       "added\tadded\n");
   check("table.sort({2, 1}, function() return m end)",
         "1:1: table.sort: the comparison gave bool\n");
-  check(
-      "local V = {} V.__lt = function() return m end local x = setmetatable({}, V) < setmetatable({}, "
-      "V)",
-      "1:77: __lt: the comparison gave bool\n");
+  check("local V = {} V.__lt = function() return m end local x = setmetatable({}, V) < "
+        "setmetatable({}, "
+        "V)",
+        "1:77: __lt: the comparison gave bool\n");
   check("assert(m) print(t)", "assert! m\nprint! t\n");
   check("print(math.max(t, 1))", "1:7: math.max of f32(4): use max\n");
   check("local x = t:nope() + 1 x = x.y.z(x)[x] if x then x = 1 end for k in x do end",
