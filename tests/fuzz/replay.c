@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static unsigned changed_per_file = 20;
+static unsigned changed_per_file = 6;
 static unsigned long files, runs;
 
 /* A copy in a block of just this size: reading past the end is then seen by AddressSanitizer. */
