@@ -13,17 +13,21 @@ static enum kiln_status load(struct kiln_context *ctx, const struct cli_options 
 static void print_compiled(const struct cli_options *o, const struct kiln_variant *v,
                            const struct kiln_compile_info *c) {
   const char *name = kiln_variant_kernel(v), *target = kiln_variant_target(v);
-  if (o->json)
-    printf("{\"kernel\":\"%s\",\"target\":\"%s\",\"registers\":%u,\"spill_bytes\":%u,"
-           "\"smem_bytes\":%u,\"threads\":%u,\"cubin_bytes\":%llu,\"trace_ms\":%.3f,"
-           "\"lower_ms\":%.3f,\"emit_ms\":%.3f,\"nvrtc_ms\":%.1f}\n",
-           name, target, c->registers, c->spill_bytes, c->smem_bytes, c->threads,
-           (unsigned long long)c->cubin_bytes, c->trace_ms, c->lower_ms, c->emit_ms, c->nvrtc_ms);
-  else
-    printf("%-20s %-8s %3u registers, %6u bytes of shared memory, %4u threads; traced in %.2f ms, "
-           "lowered in %.2f ms, emitted in %.2f ms, NVRTC %.0f ms\n",
-           name, target, c->registers, c->smem_bytes, c->threads, c->trace_ms, c->lower_ms,
-           c->emit_ms, c->nvrtc_ms);
+  if (o->json) {
+    fputs("{\"kernel\":", stdout);
+    cli_put_json(stdout, name);
+    printf(
+        ",\"target\":\"%s\",\"registers\":%u,\"spill_bytes\":%u,\"smem_bytes\":%u,\"threads\":%u,"
+        "\"cubin_bytes\":%llu,\"trace_ms\":%.3f,\"lower_ms\":%.3f,\"emit_ms\":%.3f,"
+        "\"nvrtc_ms\":%.1f}\n",
+        target, c->registers, c->spill_bytes, c->smem_bytes, c->threads,
+        (unsigned long long)c->cubin_bytes, c->trace_ms, c->lower_ms, c->emit_ms, c->nvrtc_ms);
+    return;
+  }
+  printf("%-20s %-8s %3u registers, %6u bytes of shared memory, %4u threads; traced in %.2f ms, "
+         "lowered in %.2f ms, emitted in %.2f ms, NVRTC %.0f ms\n",
+         name, target, c->registers, c->smem_bytes, c->threads, c->trace_ms, c->lower_ms,
+         c->emit_ms, c->nvrtc_ms);
 }
 
 int cmd_check(const struct cli_options *o) {

@@ -130,6 +130,13 @@ cmp -s gemm.tir <("$KILN" show gemm.tir --stage tile 2>/dev/null)
 expect 'IR text is the same' 0 '' test $? = 0
 expect 'IR text interpreted' 0 'self-checked' \
   "$KILN" run gemm.tir --on interp --shape M=64,N=128,K=96
+sed 's/^kernel "*gemm"* {/kernel "a \\"b\\" c" {/' gemm.tir >odd.tir
+expect 'odd name in JSON' 0 '^\{"kernel":"a ..b.. c",' "$KILN" run odd.tir --on interp --json --shape M=64,N=128,K=96
+if "$KILN" doctor 2>/dev/null | grep -qE '^NVRTC +[0-9]'; then
+  expect 'odd name checked' 0 '^\{"kernel":"a ..b.. c","target":' "$KILN" check odd.tir --json
+else
+  echo 'SKIP: checking a kernel to its end needs NVRTC'
+fi
 head -c 500 gemm.tir >cut.tir
 expect 'cut IR text' 1 'cut.tir:' "$KILN" check cut.tir
 sed 's/f32(128,128)/f32(128,64)/' gemm.tir >wrong.tir
