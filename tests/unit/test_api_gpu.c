@@ -1,0 +1,424 @@
+/* The public API towards a GPU, on a driver in host memory: launches on the caller's tensors, cases
+ * between guard bands, times, and every failure of the driver and of memory on the way. No compiler
+ * is needed, either: in the cubin's place runs a C function that takes the recipe's parameters. */
+#include "help_api.h"
+#include "help_fake.h"
+
+#include "api/api.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char text[] =
+    "return kernel { name = 'twice',\n"
+    "  args = { tensor('X', f32, 'M', 'N'), scalar('s', f32), out('Y', f32, 'M', 'N') },\n"
+    "  grid = function(d) return cdiv(d.M, 8), cdiv(d.N, 32) end,\n"
+    "  body = function(a, d, c, i, j)\n"
+    "    a.Y:store({i * 8, j * 32}, a.X:tile({i * 8, j * 32}, {8, 32}) * a.s)\n"
+    "  end,\n"
+    "  oracle = function(t) return t.X * t.s end,\n"
+    "  cases = {{shape = {M = 5, N = 33}, scalar = {s = 2}}} }\n";
+
+/* ---- a compiler that takes everything ---- */
+
+static const char nvrtc_log[] =
+    "ptxas info    : Compiling entry function 'twice_kernel' for 'sm_90a'\n"
+    "ptxas info    : Function properties for twice_kernel\n"
+    "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+    "ptxas info    : Used 20 registers, 400 bytes cmem[0]\n";
+
+static nvrtcResult n_version(int *major, int *minor) {
+  *major = 13;
+  *minor = 0;
+  return NVRTC_SUCCESS;
+}
+static const char *n_error(nvrtcResult r) {
+  return r ? "an error" : "none";
+}
+static nvrtcResult n_create(nvrtcProgram *p, const char *source, const char *name, int n,
+                            const char *const *headers, const char *const *names) {
+  (void)source, (void)name, (void)n, (void)headers, (void)names;
+  *p = NULL;
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_destroy(nvrtcProgram *p) {
+  (void)p;
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_compile(nvrtcProgram p, int n, const char *const *options) {
+  (void)p, (void)n, (void)options;
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_size(nvrtcProgram p, size_t *size) {
+  (void)p;
+  *size = 64; /* an ELF header, for those who look */
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_get(nvrtcProgram p, char *out) {
+  (void)p;
+  memset(out, 0, 64);
+  memcpy(out, "\177ELF", 4);
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_log_size(nvrtcProgram p, size_t *size) {
+  (void)p;
+  *size = sizeof nvrtc_log;
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_log(nvrtcProgram p, char *out) {
+  (void)p;
+  memcpy(out, nvrtc_log, sizeof nvrtc_log);
+  return NVRTC_SUCCESS;
+}
+static const struct nvrtc_api fake_nvrtc = {.nvrtcVersion = n_version,
+                                            .nvrtcGetErrorString = n_error,
+                                            .nvrtcCreateProgram = n_create,
+                                            .nvrtcDestroyProgram = n_destroy,
+                                            .nvrtcCompileProgram = n_compile,
+                                            .nvrtcGetCUBINSize = n_size,
+                                            .nvrtcGetCUBIN = n_get,
+                                            .nvrtcGetPTXSize = n_size,
+                                            .nvrtcGetPTX = n_get,
+                                            .nvrtcGetProgramLogSize = n_log_size,
+                                            .nvrtcGetProgramLog = n_log};
+
+/* ---- a GPU that runs one kernel ---- */
+
+/* Where the recipe has its parameters, and what the kernel does wrong. */
+static struct { uint32_t n, x, y, s, m, cols, x_stride, y_stride; } at;
+static enum { RIGHT, OFF_BY_ONE, LAZY, WILD_AFTER, WILD_BEFORE, WILD_PAD } manner;
+
+static void twice(const uint64_t *cells, const CUlaunchConfig *config) {
+  (void)config;
+  const float *x = (const float *)(uintptr_t)cells[at.x];
+  float *y = (float *)(uintptr_t)cells[at.y], s;
+  int64_t m = (int64_t)cells[at.m], n = (int64_t)cells[at.cols];
+  int64_t xs = (int64_t)cells[at.x_stride], ys = (int64_t)cells[at.y_stride];
+  memcpy(&s, &cells[at.s], sizeof s);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++)
+      if (manner != LAZY || i * n + j != 70)
+        y[i * ys + j] =
+            x[i * xs + j] * s + (manner == OFF_BY_ONE && i == 2 && j == 4 ? 1.0f : 0.0f);
+  if (manner == WILD_AFTER)
+    y[(m - 1) * ys + n] = 7;
+  if (manner == WILD_BEFORE)
+    y[-1] = 7;
+  if (manner == WILD_PAD)
+    y[n] = 7;
+}
+
+static struct fake_kernel kernels[] = {{.name = "twice_kernel", .us = 25, .body = twice},
+                                       {.name = NULL}};
+
+static void read_parameters(struct kiln_variant *v) {
+  const char *recipe;
+  assert_int_equal(kiln_show(v, "recipe", NULL, &recipe), KILN_OK);
+  static const struct {
+    const char *line;
+    uint32_t *index;
+  } wanted[] = {{"ptr 0", &at.x},
+                {"ptr 2", &at.y},
+                {"scalar 1", &at.s},
+                {"i64 M", &at.m},
+                {"i64 N", &at.cols},
+                {"i64 X.stride0", &at.x_stride},
+                {"i64 Y.stride0", &at.y_stride}};
+  uint32_t found = 0;
+  at.n = 0;
+  for (const char *p = recipe; (p = strstr(p, "  param ")) != NULL; at.n++) {
+    p += strlen("  param ");
+    size_t n = strcspn(p, "\n");
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+      if (strlen(wanted[i].line) == n && strncmp(p, wanted[i].line, n) == 0) {
+        *wanted[i].index = at.n;
+        found++;
+      }
+  }
+  assert_int_equal(found, sizeof wanted / sizeof *wanted);
+  kernels[0].n_params = at.n;
+}
+
+struct fixture {
+  struct help_api t;
+  struct kiln_file *file;
+};
+
+static void start(struct fixture *f) {
+  struct rt_ctx *rt;
+  help_fake_start();
+  manner = RIGHT;
+  fake.kernels = kernels;
+  fake.cc_major = 9;
+  fake.cc_minor = 0;
+  help_api_start(&f->t, NULL);
+  assert_int_equal(api_runtime(f->t.ctx, &rt), KILN_OK);
+  rt_use_cuda(rt, &fake_cuda);
+  rt_use_nvrtc(rt, &fake_nvrtc, 13, 0);
+  rt_use_cublas(rt, NULL, NULL);
+  rt_use_nvml(rt, NULL);
+  f->file = help_api_load(&f->t, "twice.lua", text);
+  struct kiln_variant *v = help_api_specialise(f->file, NULL);
+  read_parameters(v);
+  kiln_variant_free(v);
+}
+
+static void stop(struct fixture *f) {
+  kiln_file_free(f->file);
+  help_api_stop(&f->t);
+  if (!fake.sticky) /* a lost context takes all that is its own with it */
+    help_fake_check();
+}
+
+#define VERIFY  KILN_CASE_VERIFY
+#define REFUSED 801 /* CUDA_ERROR_NOT_SUPPORTED: an error of its call alone */
+
+static void test_case(void **state) {
+  (void)state;
+  struct fixture f;
+  const struct kiln_report *r;
+  start(&f);
+  help_api_expect(&f.t,
+                  kiln_run_case(f.file, NULL, KILN_ON_GPU,
+                                VERIFY | KILN_CASE_EXACT | KILN_CASE_TIME | KILN_CASE_PEERS, &r),
+                  KILN_OK, NULL);
+  assert_int_equal(r->level, KILN_LEVEL_VERIFIED);
+  assert_true(r->exact);
+  assert_true(help_api_matches(r->device, "^Fake GPU"));
+  assert_true(r->compile.registers > 0 && r->compile.threads > 0);
+  assert_true(r->flushed.rounds > 0 && r->graph.rounds > 0);
+  assert_true(fabs(r->flushed.us - 25) < 1e-3 && fabs(r->graph.us - 25) < 1e-3);
+  assert_true(r->compile.registers == 20);
+  assert_int_equal(r->peer_flushed.rounds, 0); /* no cuBLAS */
+  assert_true(r->ratio_flushed == 0);
+  assert_true(help_api_matches(r->text, "on Fake GPU.*sm_90a\n.*registers.*\n  verified against"));
+  assert_true(help_api_matches(r->text, "L2 flushed +25.00 us"));
+  assert_true(help_api_matches(r->text, "bound by"));
+  assert_true(help_api_matches(r->json, "\"flushed\":\\{\"rounds\":[0-9]+,\"us\":25"));
+  /* Without verification, and without times. */
+  help_api_expect(&f.t, kiln_run_case(f.file, NULL, KILN_ON_GPU, 0, &r), KILN_OK, NULL);
+  assert_int_equal(r->level, KILN_LEVEL_NONE);
+  assert_int_equal(r->flushed.rounds, 0);
+  stop(&f);
+}
+
+static void test_wrong_kernels(void **state) {
+  (void)state;
+  static const struct {
+    int manner;
+    const char *stride;
+    enum kiln_status status;
+    const char *says;
+  } wrong[] = {
+      {OFF_BY_ONE, NULL, KILN_WRONG, "`Y` of kernel `twice` is wrong: .* at \\[2, 4\\]"},
+      {LAZY, NULL, KILN_WRONG, "not written at \\[2, 4\\].*1 of 165 elements were never written"},
+      {WILD_AFTER, NULL, KILN_FAILED, "`?Y`?.*K1002"},
+      {WILD_BEFORE, NULL, KILN_FAILED, "`?Y`?.*K1002"},
+      {WILD_PAD, "Y=40,1", KILN_WRONG, "between the elements of argument `Y`.*132 bytes"},
+  };
+  struct fixture f;
+  start(&f);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    const struct kiln_report *r;
+    struct kiln_request q = help_api_request();
+    q.strides = &wrong[i].stride;
+    q.n_strides = wrong[i].stride != NULL;
+    manner = RIGHT;
+    help_api_expect(&f.t, kiln_run_case(f.file, &q, KILN_ON_GPU, VERIFY, &r), KILN_OK, NULL);
+    manner = (int)wrong[i].manner;
+    help_api_expect(&f.t, kiln_run_case(f.file, &q, KILN_ON_GPU, VERIFY, &r), wrong[i].status,
+                    wrong[i].says);
+    assert_true((r != NULL) == (wrong[i].status == KILN_WRONG));
+    assert_true(!r || r->level == KILN_LEVEL_NONE);
+  }
+  stop(&f);
+}
+
+/* Memory of the fake device. */
+static void *device_memory(struct fixture *f, size_t bytes, struct rt_buffer **b) {
+  struct rt_device *dev;
+  assert_int_equal(api_device(f->t.ctx, &dev), KILN_OK);
+  assert_int_equal(rt_buffer_new(dev, "test", bytes, b), RT_OK);
+  return rt_buffer_data(*b);
+}
+
+static struct kiln_tensor on_gpu(void *data, int64_t *shape) {
+  return (struct kiln_tensor){.data = data,
+                              .device_type = 2,
+                              .ndim = 2,
+                              .dtype_code = 2,
+                              .dtype_bits = 32,
+                              .dtype_lanes = 1,
+                              .shape = shape};
+}
+
+static void test_launches(void **state) {
+  (void)state;
+  struct fixture f;
+  struct rt_buffer *bx, *by;
+  start(&f);
+  struct kiln_variant *v = help_api_specialise(f.file, NULL);
+  float *x = device_memory(&f, 4096, &bx), *y = device_memory(&f, 4096, &by);
+  int64_t shape[2] = {7, 9};
+  struct kiln_tensor X = on_gpu(x, shape), Y = on_gpu(y, shape);
+  struct kiln_arg args[3] = {{.tensor = &X}, {.number = 0.5}, {.tensor = &Y}};
+  struct kiln_launch *l;
+  for (int i = 0; i < 63; i++)
+    x[i] = (float)i;
+  help_api_expect(&f.t, kiln_prepare(v, 0, args, 3, &l), KILN_OK, NULL);
+  for (int i = 0; i < 3; i++) {
+    x[5] = (float)i;
+    uint64_t before = f.t.requests;
+    help_api_expect(&f.t, kiln_launch(l, NULL), KILN_OK, NULL);
+    assert_int_equal(f.t.requests, before); /* launches take no memory */
+    assert_true(y[5] == (float)i / 2 && y[62] == 31);
+  }
+  kiln_launch_free(l);
+  /* A driver that refuses a launch. */
+  help_api_expect(&f.t, kiln_prepare(v, 0, args, 3, &l), KILN_OK, NULL);
+  fake.fail_call = "cuLaunchKernelEx";
+  fake.calls = 0;
+  fake.fail_at = 1;
+  fake.fail_with = REFUSED;
+  help_api_expect(&f.t, kiln_launch(l, NULL), KILN_FAILED, "K0902");
+  fake.fail_at = 0;
+  help_api_expect(&f.t, kiln_launch(l, NULL), KILN_OK, NULL);
+  kiln_launch_free(l);
+  static const struct {
+    const char *what, *says;
+  } wrong[] = {
+      {"host memory", "`X` must lie in GPU memory \\(DLPack device type 2\\), found device type 1"},
+      {"misaligned", "`X`: its address is not a multiple of the element size 4"},
+      {"less aligned", "X.addr"},
+      {"overlap", "overlap"},
+      {"dims", "argument Y: dim 0 is 6, but M is 7"},
+      {"dtype", "argument X: its dtype is s32"},
+      {"rank", "argument X: it has 1 dims, the kernel takes 2"},
+      {"missing", "argument Y: it is missing"},
+      {"no data", "argument Y: it has no memory"},
+      {"count", "kernel `twice` takes 3 arguments, got 2"},
+      {"column", "X.stride1"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    const char *what = wrong[i].what;
+    int64_t other[2] = {6, 9}, column[2] = {1, 7};
+    X = on_gpu(x, shape);
+    Y = on_gpu(y, shape);
+    args[2].tensor = &Y;
+    if (strcmp(what, "host memory") == 0)
+      X.device_type = 1;
+    else if (strcmp(what, "misaligned") == 0)
+      X.byte_offset = 2;
+    else if (strcmp(what, "less aligned") == 0)
+      X.byte_offset = 4;
+    else if (strcmp(what, "overlap") == 0)
+      Y.data = x + 16;
+    else if (strcmp(what, "dims") == 0)
+      Y.shape = other;
+    else if (strcmp(what, "dtype") == 0)
+      X.dtype_code = 0;
+    else if (strcmp(what, "rank") == 0)
+      X.ndim = 1;
+    else if (strcmp(what, "missing") == 0)
+      args[2].tensor = NULL;
+    else if (strcmp(what, "no data") == 0)
+      Y.data = NULL;
+    else if (strcmp(what, "column") == 0)
+      X.strides = column;
+    print_message("%s\n", what);
+    help_api_expect(&f.t, kiln_prepare(v, 0, args, strcmp(what, "count") == 0 ? 2 : 3, &l),
+                    KILN_INVALID, wrong[i].says);
+    assert_null(l);
+  }
+  kiln_variant_free(v);
+  rt_buffer_free(bx);
+  rt_buffer_free(by);
+  stop(&f);
+}
+
+static enum kiln_status whole_case(struct fixture *f) {
+  const struct kiln_report *r;
+  enum kiln_status st =
+      kiln_run_case(f->file, NULL, KILN_ON_GPU, VERIFY | KILN_CASE_EXACT | KILN_CASE_TIME, &r);
+  assert_true((r != NULL) == (st == KILN_OK));
+  assert_true(!r || r->level == KILN_LEVEL_VERIFIED);
+  return st;
+}
+
+/* The n-th call of the driver fails: the case fails with a driver's diagnostic, and the next one works,
+ * or, after an error that outlives its call, says that the device is lost. */
+static void test_driver_failures(void **state) {
+  (void)state;
+  for (int lost = 0; lost < 2; lost++) {
+    uint64_t failed = 0;
+    for (uint64_t n = 1;; n += n < 60 ? 1 : n / 4) {
+      struct fixture f;
+      start(&f);
+      fake.calls = 0;
+      fake.fail_at = n;
+      fake.fail_with = lost ? CUDA_ERROR_ILLEGAL_ADDRESS : REFUSED;
+      enum kiln_status st = whole_case(&f);
+      bool hit = fake.calls >= n;
+      if (hit && st != KILN_OK) {
+        failed++;
+        help_api_expect(&f.t, st, KILN_FAILED, "K09|K1002");
+        fake.fail_at = 0;
+        st = whole_case(&f);
+        if (fake.sticky) /* a device that was open is dead, one that was not cannot be opened */
+          help_api_expect(&f.t, st, KILN_FAILED, "K0902");
+        else
+          help_api_expect(&f.t, st, KILN_OK, NULL);
+      }
+      kiln_diag_clear(f.t.ctx);
+      stop(&f);
+      if (!hit)
+        break;
+    }
+    print_message("  %lu calls failed\n", (unsigned long)failed);
+    assert_true(failed > 10);
+  }
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  for (int sticky = 0; sticky < 2; sticky++) {
+    struct fixture f;
+    start(&f);
+    assert_int_equal(whole_case(&f), KILN_OK);
+    uint64_t failed = 0;
+    bool hit = true;
+    for (uint64_t n = 1; hit; n += n < 40 ? 1 : n / 4) {
+      f.t.requests = 0;
+      f.t.fail_at = n;
+      f.t.sticky = sticky;
+      enum kiln_status st = whole_case(&f);
+      hit = f.t.requests >= n;
+      f.t.fail_at = 0;
+      failed += st == KILN_NO_MEMORY;
+      if (st != KILN_OK && st != KILN_NO_MEMORY)
+        help_api_expect(&f.t, st, KILN_NO_MEMORY, "K0002");
+      kiln_diag_clear(f.t.ctx);
+      assert_int_equal(fake.live_modules, 0);
+      assert_true(fake.live_allocs <= 1); /* what L2 is flushed with */
+    }
+    help_api_expect(&f.t, whole_case(&f), KILN_OK, NULL);
+    print_message("  %lu allocations failed\n", (unsigned long)failed);
+    assert_true(failed > 10);
+    stop(&f);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_case),      cmocka_unit_test(test_wrong_kernels),
+      cmocka_unit_test(test_launches),  cmocka_unit_test(test_driver_failures),
+      cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
