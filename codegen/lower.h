@@ -33,9 +33,14 @@ enum cg_lval_kind {
   CG_LV_SMEM,   /* `smem`, in slot offset `slot` */
 };
 
+enum cg_lazy { CG_LAZY_UNKNOWN, CG_LAZY_INLINE, CG_LAZY_FRAG };
+
 /* What became of a value of the scheduled module. */
 struct cg_lval {
   enum cg_lval_kind kind;
+  enum cg_lazy lazy;   /* lower_eval.c: computed where it is read? */
+  struct ir_op writer; /* ... and by whom, where it is one */
+  bool several;
   struct ir_val scalar; /* SCALAR; SMEM: byte offset of the current slot */
   uint32_t frag;
   struct cg_smem *smem;

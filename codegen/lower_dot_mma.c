@@ -179,8 +179,9 @@ void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step,
   uint32_t pairs = c.n8 / 2, groups = pairs ? gcd(c.m16, pairs) : 1;
   uint32_t per_a = c.m16 / groups, per_b = pairs / groups;
   struct ir_builder outer, inner;
-  /* Copies go with rows of blocks. */
-  uint32_t copies = o && o->c ? o->c->n : 0, per_row = copies % c.m16 == 0 ? copies / c.m16 : 0;
+  /* Asynchronous copies go with rows of blocks; staged ones would take registers there. */
+  uint32_t copies = o && o->c ? o->c->n : 0;
+  uint32_t per_row = copies && o->c->async && copies % c.m16 == 0 ? copies / c.m16 : 0;
   if (copies && !per_row)
     cg_copy_all(l, o->c, o->slot, o->mask);
   struct ir_val g = cg_each(l, groups, &outer);

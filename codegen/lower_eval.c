@@ -2,6 +2,9 @@
 #include "base/check.h"
 #include "codegen/lower.h"
 
+#define MANY_REGS                                                                                  \
+  48 /* a tile that takes more registers a thread is computed twice rather than kept */
+
 void cg_next_reg(struct lower *l) {
   l->epoch++;
 }
@@ -163,30 +166,67 @@ static bool is_cheap(const struct lower *l, struct ir_op o) {
   return (from == DT_BF16 || from == DT_F16) && to == DT_F32;
 }
 
+static bool is_lazy(enum ir_opcode c) {
+  return cg_is_elementwise(c) || c == IR_BROADCAST || c == IR_TRANSPOSE || c == IR_RESHAPE;
+}
+
+static uint32_t value_regs(const struct lower *l, struct ir_val v) {
+  uint32_t layout = cg_layout_of(l, v), bits = dtype_bits((enum dtype)ir_type_of(l->m, v).dtype);
+  return layout ? layout_extent(cg_layout_at(l, layout), LAYOUT_REG) * bits / 32 : 0;
+}
+
+static const struct cg_lval *find_writer(struct lower *l, struct ir_val v);
+
+/* May v be computed again wherever it is read? All readers must be in v's block: in a loop they would
+ * compute it in each iteration. And where there are several writers that each compute it, it must
+ * cost nearly nothing, or its fragment too much. Nothing that v is read from changes before its last
+ * reader comes: what writes in place, a dot its accumulator, a loop its initial value, does so only
+ * where it is the one reader. */
+static bool is_inline(struct lower *l, struct ir_val v) {
+  struct cg_lval *x = &l->val[v.id];
+  struct ir_op o = ir_value_at(l->m, v)->def;
+  bool here = true, spread = false;
+  if (x->lazy != CG_LAZY_UNKNOWN)
+    return x->lazy == CG_LAZY_INLINE;
+  x->lazy = CG_LAZY_INLINE;
+  if (cg_is_free(l->m, v) || l->uses.count[v.id] == 0)
+    return true;
+  for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
+    const struct ir_opnode *user = ir_op_at(l->m, l->uses.list.at[i].op);
+    here = here && user->block.id == ir_op_at(l->m, o)->block.id;
+    spread = spread || user->opcode == IR_BROADCAST;
+  }
+  bool several = here && find_writer(l, v)->several, cheap = is_cheap(l, o);
+  /* A broadcast asks for one element many times. */
+  bool inline_it = here && (cheap || (!spread && (!several || value_regs(l, v) > MANY_REGS)));
+  x->lazy = inline_it ? CG_LAZY_INLINE : CG_LAZY_FRAG;
+  return inline_it;
+}
+
+/* The op that makes someone compute v: the one writer at the end of all readers' chains, or several. */
+static const struct cg_lval *find_writer(struct lower *l, struct ir_val v) {
+  struct cg_lval *x = &l->val[v.id];
+  if (x->writer.id || x->several)
+    return x;
+  for (uint32_t i = l->uses.first[v.id]; i && !x->several; i = l->uses.list.at[i].next) {
+    struct ir_op writer = l->uses.list.at[i].op;
+    const struct ir_opnode *n = ir_op_at(l->m, writer);
+    if (is_lazy(n->opcode) && is_inline(l, n->out[0])) {
+      const struct cg_lval *y = find_writer(l, n->out[0]);
+      x->several = y->several;
+      writer = y->writer;
+    }
+    x->several = x->several || (x->writer.id && x->writer.id != writer.id);
+    x->writer = writer;
+  }
+  return x;
+}
+
 void cg_lower_lazy(struct lower *l, struct ir_op o) {
-  const struct ir_opnode *n = ir_op_at(l->m, o);
-  struct ir_val v = n->out[0];
+  struct ir_val v = ir_op_at(l->m, o)->out[0];
   if (cg_is_smem_only(l->m, &l->uses, v))
     return; /* the dot looks through it */
   l->val[v.id].kind = CG_LV_INLINE;
-  if (cg_is_free(l->m, v) || l->uses.count[v.id] == 0)
-    return;
-  bool inline_it = false;
-  if (l->uses.count[v.id] == 1) {
-    /* Not into a cheap op that several readers may compute again. */
-    struct ir_op user = l->uses.list.at[l->uses.first[v.id]].op;
-    inline_it =
-        ir_op_at(l->m, user)->block.id == n->block.id && (is_cheap(l, o) || !is_cheap(l, user));
-  }
-  /* What a cheap op reads must not change before its readers come: a value of this block has one
-   * reader that could write in place, the dot that takes it as accumulator, and that copies if
-   * there are others. Readers in a loop would compute it again in each iteration. */
-  if (!inline_it && is_cheap(l, o)) {
-    inline_it = true;
-    for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next)
-      inline_it = inline_it &&
-                  ir_op_at(l->m, l->uses.list.at[i].op)->block.id == ir_op_at(l->m, o)->block.id;
-  }
-  if (!inline_it)
+  if (!is_inline(l, v))
     cg_materialize(l, v, "t");
 }

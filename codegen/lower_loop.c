@@ -218,14 +218,15 @@ static void lower_steps(struct lower *l, const struct ring *x, struct cg_dot *d,
   cg_commit(l, x->pipe);
 }
 
-/* The loop's one dot, each iteration by itself. */
+/* The loop's one dot, each iteration by itself. The wait for the next iteration's data stands before
+ * the last step, whose fragments are loaded by then: it runs while the threads meet again. */
 static void lower_dot_plain(struct lower *l, const struct ring *x, struct cg_dot *d,
                             struct ir_val at, struct ir_val read, struct ir_val write) {
-  cg_wait(l, x->pipe, x->slots - 2);
   bind_slots(l, x, read);
   cg_move_dot(l, d);
   cg_mma_load(l, d, cg_s32(l, 0));
   lower_steps(l, x, d, at, write);
+  cg_wait(l, x->pipe, x->slots - 2);
   cg_mma_issue(l, d, cg_s32(l, cg_mma_steps(d) - 1));
 }
 
@@ -285,10 +286,9 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
     d.acc = c.frag[0];
     cg_mma_open(l, &d);
     ahead = cg_mma_steps(&d) % 2 == 0 && cg_knob_get(m, CG_KNOB_PREFETCH) == 1;
-    if (ahead) {
-      cg_wait(l, x.pipe, x.slots - 2);
+    cg_wait(l, x.pipe, x.slots - 2);
+    if (ahead)
       cg_mma_load(l, &d, cg_s32(l, 0));
-    }
   }
   l->b.loc = ir_op_at(m, o)->loc;
   /* Two scalars more than the loop carries: the slots to read and to write. */

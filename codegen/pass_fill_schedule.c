@@ -1,15 +1,21 @@
-/* Resolves every knob of the schedule, and cuts each dot over warps.
+/* Resolves the knobs of the schedule, and cuts each dot over warps.
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
- * config; every dot has `warps`. Rules, where nothing is given:
+ * config, but for `blocks` of kernels without dots, which pass_check_budgets.c sets when it knows the
+ * registers; every dot has `warps`. Rules, where nothing is given (figures: H200, bf16 4096^3 and
+ * rows of 1024 to 16384, docs/performance.md):
  *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
  *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as
  *             square as that goes
- *   threads   with dots: their warps. Else two 16-byte accesses a thread for the largest tile,
- *             at most 256 threads unless a thread would hold over 64 elements
+ *   threads   with dots: their warps. Else 64 bytes a thread of the largest tile (four accesses on
+ *             their way), at most 512 threads unless a thread would hold over 64 elements
  *   blocks    2 an SM for at most 4 warps of dots, else 1
  *   stages    as many slots as fit beside `blocks` blocks, 2 to 4
- *   group     8 where dots share rows and columns over a grid of two axes or more */
+ *   group     8 where dots share rows and columns over a grid of two axes or more
+ *   prefetch  where a block is alone on its SM, nothing else fills the gap at an iteration's start
+ *             (0.61 against 0.51 of cuBLAS for 128x256); two blocks fill each other's (0.57 against
+ *             0.53 for 128x128), and the loop costs half the compile time
+ *   store     through shared memory where a block is alone: no one computes while it stores */
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -99,7 +105,9 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   int64_t area = c.dim[0] * c.dim[1];
   int64_t blocks = round_up(c.dim[0], 16) / 16 * (round_up(c.dim[1], 8) / 8);
   int64_t warps = 1, most = s->plain ? ACC_MOST : ACC_LESS;
-  while (warps < 16 && (area > warps * 32 * most || (warps < 4 && blocks >= 8 * warps)))
+  int64_t up_to = s->plain ? 16 : 8;
+  while ((warps < up_to && area > warps * 32 * most) ||
+         (warps < 16 && area > warps * 32 * ACC_MOST) || (warps < 4 && blocks >= 8 * warps))
     warps *= 2;
   int64_t fixed = wm > 0 ? wm : wn > 0 ? wn : 1;
   return (uint32_t)round_up(warps, fixed);
@@ -107,8 +115,8 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
 
 static uint32_t free_threads(const struct survey *s) {
   int64_t bytes = s->widest ? s->widest : 4;
-  int64_t per = 32 / bytes, threads = 32;
-  while (threads < 256 && threads * per < s->largest_tile)
+  int64_t per = 64 / bytes, threads = 32;
+  while (threads < 512 && threads * per < s->largest_tile)
     threads *= 2;
   while (threads < 1024 && threads * ELEMS_PER_THREAD < s->largest_tile)
     threads *= 2;
@@ -167,11 +175,13 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   put_auto(m, CG_KNOB_WARPS_M, 1);
   put_auto(m, CG_KNOB_WARPS_N, 1);
   put_auto(m, CG_KNOB_THREADS, s.dots.n ? (int64_t)warps * 32 : (int64_t)free_threads(&s));
-  put_auto(m, CG_KNOB_BLOCKS, s.dots.n && warps <= 4 ? 2 : 1);
+  if (s.dots.n)
+    put_auto(m, CG_KNOB_BLOCKS, warps <= 4 ? 2 : 1);
   fill_stages(m, &s);
+  bool alone = cg_knob_get(m, CG_KNOB_BLOCKS) == 1;
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
-  put_auto(m, CG_KNOB_PREFETCH, 1);
-  put_auto(m, CG_KNOB_STORE, 0);
+  put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone);
+  put_auto(m, CG_KNOB_STORE, s.dots.n && alone);
   *changed = true;
   return ok;
 }
