@@ -92,7 +92,7 @@ static const struct nvrtc_api fake_nvrtc = {.nvrtcVersion = n_version,
 
 /* Where the recipe has its parameters, and what the kernel does wrong. */
 static struct { uint32_t n, x, y, s, m, cols, x_stride, y_stride; } at;
-static enum { RIGHT, OFF_BY_ONE, LAZY, WILD_AFTER, WILD_BEFORE, WILD_PAD } manner;
+static enum manner { RIGHT, OFF_BY_ONE, LAZY, WILD_AFTER, WILD_BEFORE, WILD_PAD } manner;
 
 static void twice(const uint64_t *cells, const CUlaunchConfig *config) {
   (void)config;
@@ -211,7 +211,7 @@ static void test_case(void **state) {
 static void test_wrong_kernels(void **state) {
   (void)state;
   static const struct {
-    int manner;
+    enum manner manner;
     const char *stride;
     enum kiln_status status;
     const char *says;
@@ -231,7 +231,7 @@ static void test_wrong_kernels(void **state) {
     q.n_strides = wrong[i].stride != NULL;
     manner = RIGHT;
     help_api_expect(&f.t, kiln_run_case(f.file, &q, KILN_ON_GPU, VERIFY, &r), KILN_OK, NULL);
-    manner = (int)wrong[i].manner;
+    manner = wrong[i].manner;
     help_api_expect(&f.t, kiln_run_case(f.file, &q, KILN_ON_GPU, VERIFY, &r), wrong[i].status,
                     wrong[i].says);
     assert_true((r != NULL) == (wrong[i].status == KILN_WRONG));

@@ -259,7 +259,7 @@ static void test_load(void **state) {
   assert_non_null(w);
   w->t = &t;
   w->words = help_api_axpy;
-  loops(w, load, 300);
+  loops(w, load, 120);
   w->words = "local x = { 1,\n 2 }}\n";
   loops(w, load_wrong, 100);
   struct kiln_file *file = help_api_load(&t, "k.lua", help_api_axpy);
@@ -268,7 +268,7 @@ static void test_load(void **state) {
   assert_int_equal(kiln_show(v, "machine", NULL, &text), KILN_OK);
   char *copy = strdup(text);
   w->words = copy;
-  loops(w, load, 300);
+  loops(w, load, 120);
   free(copy);
   kiln_variant_free(v);
   kiln_file_free(file);
