@@ -158,6 +158,11 @@ static bool is_refused_remark(const struct rt_ptxas_remark *r) {
 /* What compiled but may not be used. */
 static enum rt_status accept(struct rt_ctx *ctx, const struct rt_compile_job *job,
                              const struct rt_compiled *c) {
+  if (c->n_kernels == 0)
+    return rt_fail(
+        ctx, RT_FAILED, DIAG_COMPILE_REJECTED,
+        "%s: ptxas did not report on registers and spills, by which kernels are accepted",
+        job->name);
   for (uint32_t i = 0; i < c->n_remarks && !job->allow_serialized; i++)
     if (is_refused_remark(&c->remarks[i]))
       return rt_fail(ctx, RT_FAILED, DIAG_COMPILE_REJECTED, "%s: ptxas reports %s: %s", job->name,

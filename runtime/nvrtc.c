@@ -18,11 +18,11 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Every option, in order. Compilations may not change this process's stack limit; ptxas' report on
+/* Every option that can change the result, in order, with room for one more. Compilations may not change this process's stack limit; ptxas' report on
  * registers and spills is what acceptance is decided by. */
 static uint32_t list_options(const struct rt_compile_job *job, struct arena *a, const char ***out) {
   uint32_t n = 0;
-  const char **list = ARENA_ARRAY(a, const char *, job->n_options + 4);
+  const char **list = ARENA_ARRAY(a, const char *, job->n_options + 5);
   list[n++] = arena_printf(a, "--gpu-architecture=%s", job->arch);
   list[n++] = "--modify-stack-limit=false";
   list[n++] = "--ptxas-options=-v";
@@ -73,6 +73,10 @@ static void compile(void *user) {
   if (failed(c, n->nvrtcCreateProgram(&c->program, c->job->source, c->job->name, 0, NULL, NULL),
              "nvrtcCreateProgram"))
     return;
+  /* From 12.9 on NVRTC keeps results of its own on disk and gives no ptxas report with them. */
+  const struct rt_lib *lib = &c->ctx->libs[RT_LIB_NVRTC];
+  if (lib->major > 12 || (lib->major == 12 && lib->minor >= 9))
+    options[n_options++] = "--no-cache";
   double start = now_ms();
   nvrtcResult r = n->nvrtcCompileProgram(c->program, (int)n_options, options);
   out->compile_ms = now_ms() - start;

@@ -31,6 +31,10 @@ static bool read_n(int fd, void *p, size_t n) {
   return true;
 }
 
+/* What ptxas says of a kernel without faults. */
+#define REPORT                                                                                     \
+  "ptxas info    : Compiling entry function 'k' for 'sm_90a'\nptxas info : Used 8 registers\n"
+
 static void send_message(int fd, struct strbuf *m) {
   wire_finish(m);
   send(fd, m->s, m->n, MSG_NOSIGNAL);
@@ -92,7 +96,7 @@ static int bad_helper(int fd) {
       uint32_t status = RT_OK;
       wire_begin(&m, WIRE_RESULT);
       wire_field(&m, WIRE_STATUS, &status, sizeof status);
-      wire_text(&m, WIRE_LOG, "");
+      wire_text(&m, WIRE_LOG, REPORT);
       wire_text(&m, WIRE_CUBIN, source);
       send_message(fd, &m);
     }
@@ -221,6 +225,7 @@ static void test_options_text(void **state) {
 }
 
 /* An NVRTC whose every answer the test decides. */
+static bool fake_no_cache;
 static nvrtcResult fake_compile_result;
 static const char *fake_log;
 static nvrtcResult fake_version(int *major, int *minor) {
@@ -245,7 +250,10 @@ static nvrtcResult fake_destroy(nvrtcProgram *p) {
   return NVRTC_SUCCESS;
 }
 static nvrtcResult fake_compile(nvrtcProgram p, int n, const char *const *options) {
-  (void)p, (void)n, (void)options;
+  (void)p;
+  fake_no_cache = false;
+  for (int i = 0; i < n; i++)
+    fake_no_cache |= strcmp(options[i], "--no-cache") == 0;
   return fake_compile_result;
 }
 static nvrtcResult fake_size(nvrtcProgram p, size_t *size) {
@@ -284,16 +292,17 @@ static void test_acceptance(void **state) {
     enum diag_id id;
     const char *message;
   } cases[] = {
-      {"", NVRTC_SUCCESS, RT_OK, DIAG_OTHER, NULL},
+      {REPORT, NVRTC_SUCCESS, RT_OK, DIAG_OTHER, NULL},
+      {"", NVRTC_SUCCESS, RT_FAILED, DIAG_COMPILE_REJECTED, "ptxas did not report on registers"},
       {"k.cu(3): error: identifier \"y\" is undefined\n\n2 errors detected in \"k.cu\".\n",
        NVRTC_ERROR_COMPILATION, RT_FAILED, DIAG_COMPILE_FAILED,
        "NVRTC 12.6 refuses k: k.cu(3): error: identifier \"y\" is undefined"},
       {"", NVRTC_ERROR_INVALID_OPTION, RT_FAILED, DIAG_COMPILE_FAILED, "NVRTC_ERROR_OTHER"},
       {"", NVRTC_ERROR_OUT_OF_MEMORY, RT_NO_MEMORY, DIAG_NO_MEMORY, "out of memory"},
-      {"ptxas info    : (C7510) Potential Performance Loss in function 'k'", NVRTC_SUCCESS,
+      {REPORT "ptxas info    : (C7510) Potential Performance Loss in function 'k'", NVRTC_SUCCESS,
        RT_FAILED, DIAG_COMPILE_REJECTED, "C7510"},
-      {"ptxas info    : (C7519) warpgroup.arrive is injected", NVRTC_SUCCESS, RT_OK, DIAG_OTHER,
-       NULL},
+      {REPORT "ptxas info    : (C7519) warpgroup.arrive is injected", NVRTC_SUCCESS, RT_OK,
+       DIAG_OTHER, NULL},
       {"ptxas info : Compiling entry function 'k' for 'sm_90a'\n"
        "0 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\nUsed 64 registers",
        NVRTC_SUCCESS, RT_FAILED, DIAG_COMPILE_REJECTED,
@@ -324,13 +333,16 @@ static void test_acceptance(void **state) {
   job.allow_serialized = true;
   struct rt_compiled c;
   fake_compile_result = NVRTC_SUCCESS;
-  fake_log = cases[6].log;
+  fake_log = cases[7].log;
   assert_int_equal(rt_compile(f.ctx, &job, &c), RT_OK);
   rt_compiled_free(&c);
-  fake_log = cases[4].log;
+  assert_false(fake_no_cache); /* 12.6 does not know it */
+  rt_use_nvrtc(f.ctx, &fake_nvrtc, 12, 9);
+  fake_log = REPORT "ptxas info    : (C7510) Potential Performance Loss in function 'k'";
   assert_int_equal(rt_compile(f.ctx, &job, &c), RT_OK);
   assert_int_equal(c.n_remarks, 1);
   rt_compiled_free(&c);
+  assert_true(fake_no_cache); /* a cached result comes without ptxas' report */
   stop(&f);
 }
 
@@ -536,7 +548,7 @@ static void test_no_helper(void **state) {
   struct fixture f;
   start(&f, &o);
   rt_use_nvrtc(f.ctx, &fake_nvrtc, 12, 6);
-  fake_log = "";
+  fake_log = REPORT;
   fake_compile_result = NVRTC_SUCCESS;
   struct rt_compile_job job = job_of("k", "// good");
   struct rt_compiled c;

@@ -299,14 +299,21 @@ static nvrtcResult n_get(nvrtcProgram p, char *out) {
   memcpy(out, "\177ELF", 4);
   return NVRTC_SUCCESS;
 }
+static const char ptxas_report[] = "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+                                   "ptxas info    : Used 8 registers\n";
 static nvrtcResult n_log_size(nvrtcProgram p, size_t *n) {
   (void)p;
-  *n = 0;
+  *n = sizeof ptxas_report;
+  return NVRTC_SUCCESS;
+}
+static nvrtcResult n_log(nvrtcProgram p, char *out) {
+  (void)p;
+  memcpy(out, ptxas_report, sizeof ptxas_report);
   return NVRTC_SUCCESS;
 }
 static const struct nvrtc_api fake_nvrtc = {n_version, n_error,    n_create, n_destroy,
                                             n_compile, n_size,     n_get,    n_size,
-                                            n_get,     n_log_size, n_get};
+                                            n_get,     n_log_size, n_log};
 
 /* ---- fixture ---- */
 
