@@ -208,6 +208,69 @@ static void test_case(void **state) {
   stop(&f);
 }
 
+/* A product that cuBLAS could be timed with: without cuBLAS that is a remark, no error. */
+static void test_no_peer(void **state) {
+  (void)state;
+  struct fixture f;
+  const struct kiln_report *r;
+  start(&f);
+  struct kiln_file *file = help_api_load(
+      &f.t, "product.lua",
+      "return kernel { name = 'twice',\n"
+      "  args = { tensor('X', f32, 'M', 'N'), scalar('s', f32), out('Y', f32, 'M', 'N'),\n"
+      "           tensor('I', f32, 'N', 'N') },\n"
+      "  grid = function(d) return cdiv(d.M, 8), cdiv(d.N, 32) end,\n"
+      "  body = function(a, d, c, i, j)\n"
+      "    a.Y:store({i * 8, j * 32}, a.X:tile({i * 8, j * 32}, {8, 32}) * a.s)\n"
+      "  end,\n"
+      "  inputs = function(s)\n"
+      "    local e = {}\n"
+      "    for i = 1, s.N do for j = 1, s.N do e[#e + 1] = i == j and 1 or 0 end end\n"
+      "    return {I = e}\n"
+      "  end,\n"
+      "  oracle = function(t) return matmul(t.X, t.I) * t.s end,\n"
+      "  cases = {{shape = {M = 5, N = 33}, scalar = {s = 2}}} }\n");
+  struct kiln_variant *v = help_api_specialise(file, NULL);
+  read_parameters(v);
+  kiln_variant_free(v);
+  help_api_expect(
+      &f.t, kiln_run_case(file, NULL, KILN_ON_GPU, VERIFY | KILN_CASE_TIME | KILN_CASE_PEERS, &r),
+      KILN_OK, NULL);
+  assert_int_equal(r->level, KILN_LEVEL_VERIFIED);
+  assert_true(r->flops == 2.0 * 5 * 33 * 33);
+  assert_true(r->flushed.rounds > 0);
+  assert_int_equal(r->peer_flushed.rounds, 0);
+  assert_true(help_api_matches(f.t.log, "warning: not timed beside cuBLAS: "));
+  assert_true(help_api_matches(r->text, "TFLOP/s"));
+  kiln_file_free(file);
+  stop(&f);
+}
+
+static void test_doctor(void **state) {
+  (void)state;
+  struct fixture f;
+  const char *said;
+  start(&f);
+  help_api_expect(&f.t, kiln_doctor(f.t.ctx, false, &said), KILN_OK, NULL);
+  assert_true(
+      help_api_matches(said, "\nGPU +Fake GPU \\(sm_90a\\), driver [^,]+, 132 SMs, 80 GiB"));
+  help_api_expect(&f.t, kiln_doctor(f.t.ctx, true, &said), KILN_OK, NULL);
+  assert_true(help_api_matches(said, "\"gpus\":\\[\\{\"name\":\"Fake GPU\",.*\"arch\":\"sm_90a\""));
+  stop(&f);
+  /* A GPU that no target runs on. */
+  struct kiln_variant *v;
+  start(&f);
+  struct kiln_file *file = f.file;
+  fake.cc_major = 5;
+  fake.cc_minor = 2;
+  struct rt_device *dev = f.t.ctx->device;
+  f.t.ctx->device = NULL;
+  rt_device_close(dev);
+  help_api_expect(&f.t, kiln_specialise(file, NULL, &v), KILN_INVALID,
+                  "Fake GPU has compute capability 5.2");
+  stop(&f);
+}
+
 static void test_wrong_kernels(void **state) {
   (void)state;
   static const struct {
@@ -416,7 +479,8 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_case),      cmocka_unit_test(test_wrong_kernels),
+      cmocka_unit_test(test_case),      cmocka_unit_test(test_no_peer),
+      cmocka_unit_test(test_doctor),    cmocka_unit_test(test_wrong_kernels),
       cmocka_unit_test(test_launches),  cmocka_unit_test(test_driver_failures),
       cmocka_unit_test(test_no_memory),
   };

@@ -311,6 +311,46 @@ static void test_huge_shapes(void **state) {
   help_api_stop(&t);
 }
 
+/* What the kernel itself pins and proposes. */
+static void test_of_the_kernel(void **state) {
+  (void)state;
+  static const struct {
+    const char *fields, *args, *says;
+  } cases[] = {
+      {"schedule = {stages = 2}", "", NULL},
+      {"schedule = {stages = 99}", "", "k.lua:1:.*schedule `stages`: "},
+      {"schedule = {frob = 2}", "", "k.lua:1:.*schedule `frob`: "},
+      {"schedule = {stages = true}", "", "k.lua:1:.*schedule `stages`: expected a whole number"},
+      {"cases = {{shape = {M = 4, N = 16}, stride = {X = {1, 4}, Y = {20, 1}}}}", "", NULL},
+      {"cases = {{shape = {M = 4, N = 16}, stride = {Y = {0, 1}}}}", "", "`Y` is written, but"},
+      {"cases = {{shape = {M = 4, N = 16}}}", "tensor('Z', f32, 'M - 8'),", "`Z`.* -4"},
+      {"cases = {{shape = {M = 0, N = 16}}}", "tensor('Z', f32, '8 // M'),",
+       "`Z` has no value: .*zero"},
+  };
+  struct help_api t;
+  help_api_start(&t, NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "return kernel { name = 'k', args = { %s tensor('X', f32, 'M', 'N'),\n"
+             "    inout('Y', f32, 'M', 'N') },\n"
+             "  grid = function(d) return cdiv(d.M, 4), cdiv(d.N, 16) end,\n"
+             "  body = function(a, d, c, i, j) local at, size = {i * 4, j * 16}, {4, 16}\n"
+             "    a.Y:store(at, a.X:tile(at, size) + a.Y:tile(at, size)) end,\n"
+             "  %s }\n",
+             cases[i].args, cases[i].fields);
+    print_message("%s\n", cases[i].fields);
+    struct kiln_file *file = help_api_load(&t, "k.lua", text);
+    const struct kiln_report *report;
+    struct asked a;
+    ask(&a, strstr(cases[i].fields, "cases") ? "--seed 3" : "--shape M=4 --shape N=16");
+    enum kiln_status st = kiln_run_case(file, &a.r, KILN_ON_INTERP, KILN_CASE_VERIFY, &report);
+    help_api_expect(&t, st, cases[i].says ? KILN_INVALID : KILN_OK, cases[i].says);
+    kiln_file_free(file);
+  }
+  help_api_stop(&t);
+}
+
 static void test_of_an_ir_text(void **state) {
   (void)state;
   struct help_api t;
@@ -352,7 +392,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_wrong_values),    cmocka_unit_test(test_right_values),
       cmocka_unit_test(test_without_a_shape), cmocka_unit_test(test_huge_shapes),
-      cmocka_unit_test(test_of_an_ir_text),
+      cmocka_unit_test(test_of_the_kernel),   cmocka_unit_test(test_of_an_ir_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
