@@ -67,7 +67,7 @@ struct lower {
   struct map consts;      /* (dtype, value) -> constant in the prologue */
   uint32_t epoch;
   uint32_t n_names;
-  bool ok;
+  uint32_t open_pipe; /* lower_smem.c: copies of loads in a row, not yet waited for */
 };
 
 /* ---- lower_core.c: scalars ---- */

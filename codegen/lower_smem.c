@@ -274,16 +274,34 @@ void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, s
   cg_end_each(l, rolled);
 }
 
+/* Does another load into shared memory follow, with nothing between that could read this one? */
+static bool next_joins(const struct lower *l, struct ir_op o) {
+  const struct ir_module *m = l->m;
+  for (o = ir_op_at(m, o)->next; o.id; o = ir_op_at(m, o)->next) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    if (n->opcode == IR_LOAD)
+      return !str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag");
+    bool scalar = n->n_out == 1 && ir_type_of(m, n->out[0]).kind == IR_SCALAR &&
+                  (n->opcode == IR_CONST || cg_is_elementwise(n->opcode));
+    if (!scalar && n->opcode != IR_TRANSPOSE && n->opcode != IR_RESHAPE && n->opcode != IR_SPLAT)
+      return false;
+  }
+  return false;
+}
+
 void cg_lower_smem_load(struct lower *l, struct ir_op o) {
   struct ir_val v = ir_op_at(l->m, o)->out[0];
-  uint32_t pipe = cg_new_pipe(l, 1);
+  uint32_t pipe = l->open_pipe ? l->open_pipe : cg_new_pipe(l, 1);
   struct cg_smem *s = cg_smem_for_load(l, o, 1, pipe);
   struct cg_access x = cg_open_access(l, o);
   cg_bind_access(l, &x);
   struct cg_copy c = cg_open_copy(l, &x, s);
   cg_copy_all(l, &c, cg_s32(l, 0), cg_bool(l, true));
-  cg_commit(l, pipe);
-  cg_wait(l, pipe, 0);
+  l->open_pipe = next_joins(l, o) ? pipe : 0;
+  if (!l->open_pipe) {
+    cg_commit(l, pipe);
+    cg_wait(l, pipe, 0);
+  }
   l->val[v.id].kind = CG_LV_SMEM;
   l->val[v.id].smem = s;
   l->val[v.id].scalar = cg_s32(l, 0);

@@ -28,6 +28,20 @@ static struct ir_op first_use(const struct ir_module *m, uint32_t res) {
   return (struct ir_op){0};
 }
 
+/* Does the buffer lie where a larger one does at another time? Then it adds nothing. */
+static bool shares_larger(const struct ir_module *m, uint32_t res) {
+  const struct ir_res *x = &m->res.at[res];
+  int64_t at = cg_res_int(x, IR_ATTR_offset, 0), bytes = cg_res_int(x, IR_ATTR_bytes, 0);
+  for (uint32_t r = 1; r < m->res.n; r++) {
+    const struct ir_res *y = &m->res.at[r];
+    int64_t o = cg_res_int(y, IR_ATTR_offset, 0), n = cg_res_int(y, IR_ATTR_bytes, 0);
+    if (y->kind == IR_RES_BUF && r != res && (n > bytes || (n == bytes && r < res)) && at < o + n &&
+        o < at + bytes)
+      return true;
+  }
+  return false;
+}
+
 static bool check_smem(const struct ir_module *m, struct ir_pass_ctx *ctx,
                        const struct cg_target *t) {
   uint32_t total = cg_kernel_step(m)->smem_bytes, largest = 0;
@@ -38,7 +52,7 @@ static bool check_smem(const struct ir_module *m, struct ir_pass_ctx *ctx,
   for (uint32_t r = 1; r < m->res.n; r++) {
     const struct ir_res *x = &m->res.at[r];
     int64_t bytes = cg_res_int(x, IR_ATTR_bytes, 0), slots = cg_res_int(x, IR_ATTR_slots, 1);
-    if (x->kind != IR_RES_BUF)
+    if (x->kind != IR_RES_BUF || shares_larger(m, r))
       continue;
     sb_printf(&sum, "%s%s ", sum.n ? " + " : "", ir_sym(m, x->name));
     if (slots > 1)

@@ -310,7 +310,7 @@ void cg_test_args(struct cg_test *t, const char *dims, const char *layout, int l
   }
 }
 
-bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs) {
+void cg_test_facts(struct cg_test *t) {
   struct cg_arg_value v[16] = {{0}};
   for (uint32_t k = 0; k < t->tile->args.n; k++) {
     const struct interp_tensor *x = &t->arg[k].tensor;
@@ -322,6 +322,10 @@ bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs) {
     }
   }
   cg_facts_from_args(t->tile, v);
+}
+
+bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs) {
+  cg_test_facts(t);
   struct cg_options opt = {.target = cg_find_target(target), .schedule = cg_schedule_auto()};
   opt.stop = IR_MACHINE_STAGE;
   for (const char *p = knobs; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {

@@ -40,7 +40,9 @@ void cg_test_end(struct cg_test *t);
 /* Makes arguments: dims as "M=3,N=4"; layout as "A=col,B=pad3" (row-major otherwise; padN: rows N
  * elements longer; offN: starts N elements into its allocation). Floats are integers in lo..hi. */
 void cg_test_args(struct cg_test *t, const char *dims, const char *layout, int lo, int hi);
-/* Adds facts from the arguments and lowers; knobs as "stages=3,warps_m=2". False: refused. */
+/* Adds facts from the arguments. */
+void cg_test_facts(struct cg_test *t);
+/* The same, and lowers; knobs as "stages=3,warps_m=2". False: refused. */
 bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs);
 /* Runs interpreter and machine IR; fails the test where outputs differ by more than `tolerance`
  * (relative to the larger of 1 and the value; 0: bit for bit) or where anything else is wrong. */
