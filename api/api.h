@@ -16,6 +16,8 @@
 
 #include <kiln.h>
 
+#include <locale.h>
+
 struct api_object { /* an arena with its trap, and the context */
   struct kiln_context *ctx;
   struct arena arena;
@@ -24,6 +26,7 @@ struct api_object { /* an arena with its trap, and the context */
 
 struct kiln_context {
   struct mem_alloc mem;
+  locale_t c_locale; /* in which numbers are read and written, whatever the program's is */
   struct kiln_context_options opt;
   const char *worker_path, *private_dir, *ir_debug; /* copies, in `own` */
   struct api_object own;                            /* what lives as long as the context */
@@ -66,7 +69,7 @@ struct kiln_variant {
 
 void api_object_init(struct api_object *o, struct kiln_context *ctx);
 void api_object_free(struct api_object *o);
-/* Runs fn(user) under o's trap: KILN_NO_MEMORY (and a diagnostic) where memory ran out. */
+/* Runs fn(user) in the C locale under o's trap: KILN_NO_MEMORY (and a diagnostic) where memory ran out. */
 enum kiln_status api_guarded(struct api_object *o, enum kiln_status (*fn)(void *user), void *user);
 enum kiln_status api_from_rt(enum rt_status st);
 /* The runtime context, made on first use. */

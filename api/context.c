@@ -42,9 +42,11 @@ static void call_guarded(void *user) {
 
 enum kiln_status api_guarded(struct api_object *o, enum kiln_status (*fn)(void *user), void *user) {
   struct guarded_call c = {fn, user, KILN_OK};
-  if (arena_guard(&o->arena, call_guarded, &c))
-    return c.status;
-  return api_no_memory(o->ctx);
+  locale_t callers = uselocale(o->ctx->c_locale);
+  if (!arena_guard(&o->arena, call_guarded, &c))
+    c.status = api_no_memory(o->ctx);
+  uselocale(callers);
+  return c.status;
 }
 
 enum kiln_status api_from_rt(enum rt_status st) {
@@ -195,6 +197,7 @@ enum kiln_status kiln_context_new(const struct kiln_context_options *options,
     return KILN_NO_MEMORY;
   ctx->mem = mem;
   ctx->opt = o;
+  ctx->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   api_object_init(&ctx->own, ctx);
   api_object_init(&ctx->shown, ctx);
   if (!diag_init(&ctx->diags, &ctx->mem) || api_guarded(&ctx->own, start, ctx) != KILN_OK) {
@@ -215,6 +218,8 @@ void kiln_context_free(struct kiln_context *ctx) {
   diag_free(&ctx->diags);
   api_object_free(&ctx->shown);
   api_object_free(&ctx->own);
+  if (ctx->c_locale)
+    freelocale(ctx->c_locale);
   struct mem_alloc mem = ctx->mem;
   mem_drop(&mem, ctx, sizeof *ctx);
 }

@@ -1,6 +1,7 @@
 /* The public API: contexts, their options and limits, diagnostics, doctor. */
 #include "help_api.h"
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -273,6 +274,68 @@ static void test_contexts_are_independent(void **state) {
   help_api_stop(&b);
 }
 
+static bool set_comma_locale(const char *folder) {
+  static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "kiln_de.UTF-8"};
+  char command[128];
+  for (int attempt = 0; attempt < 2; attempt++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+      if (setlocale(LC_ALL, names[i]) && strcmp(localeconv()->decimal_point, ",") == 0)
+        return true;
+    snprintf(command, sizeof command,
+             "localedef -f UTF-8 -i de_DE %s/kiln_de.UTF-8 >/dev/null 2>&1", folder);
+    if (attempt == 0 && system(command) >= 0)
+      setenv("LOCPATH", folder, 1);
+  }
+  return false;
+}
+
+/* A key, the description and a report, and what the locale makes of 1.5 afterwards. */
+static void tell(char *out, size_t size) {
+  struct help_api t;
+  help_api_start(&t, NULL);
+  struct kiln_file *file = help_api_load(&t, "k.lua", help_api_axpy);
+  const char *const scalars[] = {"alpha=0.75"}, *const shapes[] = {"M=4", "N=7"};
+  struct kiln_request r = help_api_request();
+  r.n_scalars = 1;
+  r.scalars = scalars;
+  r.n_shapes = 2;
+  r.shapes = shapes;
+  struct kiln_variant *v = help_api_specialise(file, &r);
+  char key[33];
+  const struct kiln_report *report;
+  help_api_expect(&t, kiln_variant_key(v, key), KILN_OK, NULL);
+  help_api_expect(&t, kiln_run_case(file, &r, KILN_ON_INTERP, KILN_CASE_VERIFY, &report), KILN_OK,
+                  NULL);
+  snprintf(out, size, "%s\n%s\n%s", key, report->text, report->json);
+  kiln_variant_free(v);
+  kiln_file_free(file);
+  help_api_stop(&t);
+}
+
+/* The program's locale may have a decimal comma: it changes nothing, and is not changed. */
+static void test_locale(void **state) {
+  (void)state;
+  static char plain[8192], comma[8192];
+  char folder[] = "/tmp/kiln-api-XXXXXX", number[16] = "", command[64];
+  assert_non_null(mkdtemp(folder));
+  tell(plain, sizeof plain);
+  bool found = set_comma_locale(folder);
+  if (found) {
+    tell(comma, sizeof comma);
+    snprintf(number, sizeof number, "%g", 1.5);
+    setlocale(LC_ALL, "C");
+    assert_string_equal(comma, plain);
+    assert_string_equal(number, "1,5");
+  }
+  unsetenv("LOCPATH");
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+  if (!found) {
+    print_message("SKIP: no locale with a decimal comma, and none could be made\n");
+    skip();
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names),
@@ -286,6 +349,7 @@ int main(void) {
       cmocka_unit_test(test_debug_modes),
       cmocka_unit_test(test_doctor),
       cmocka_unit_test(test_contexts_are_independent),
+      cmocka_unit_test(test_locale),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
