@@ -38,6 +38,7 @@ enum rt_status rt_ctx_new(const struct mem_alloc *mem, struct diag_sink *diags,
     arena_init(&ctx->arena, &ctx->mem, &ctx->trap);
     struct new_ctx x = {ctx, options};
     if (arena_guard(&ctx->arena, copy_options, &x)) {
+      pthread_mutex_init(&ctx->reporting, NULL);
       *out = ctx;
       return RT_OK;
     }
@@ -54,18 +55,38 @@ void rt_ctx_free(struct rt_ctx *ctx) {
   rt_pool_free(ctx);
   if (ctx->nvml_started)
     ctx->nvml.nvmlShutdown();
+  pthread_mutex_destroy(&ctx->reporting);
   arena_free(&ctx->arena);
   struct mem_alloc mem = ctx->mem;
   mem_drop(&mem, ctx, sizeof *ctx);
+}
+
+/* note: NULL, or what to add. */
+static void report(struct rt_ctx *ctx, enum diag_id id, const char *note, const char *fmt,
+                   va_list ap) {
+  pthread_mutex_lock(&ctx->reporting);
+  diag_vreport(ctx->diags, DIAG_ERROR, id, DIAG_NOWHERE, fmt, ap);
+  if (note)
+    diag_note(ctx->diags, DIAG_NOWHERE, "%s", note);
+  pthread_mutex_unlock(&ctx->reporting);
 }
 
 enum rt_status rt_fail(struct rt_ctx *ctx, enum rt_status status, enum diag_id id, const char *fmt,
                        ...) {
   va_list ap;
   va_start(ap, fmt);
-  diag_vreport(ctx->diags, DIAG_ERROR, id, DIAG_NOWHERE, fmt, ap);
+  report(ctx, id, NULL, fmt, ap);
   va_end(ap);
   return status;
+}
+
+static void report_driver(struct rt_ctx *ctx, const char *note, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void report_driver(struct rt_ctx *ctx, const char *note, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  report(ctx, DIAG_DRIVER, note, fmt, ap);
+  va_end(ap);
 }
 
 enum rt_status rt_no_memory(struct rt_ctx *ctx) {
@@ -113,12 +134,13 @@ enum rt_status rt_cuda_failed(struct rt_device *dev, CUresult error, const char 
   enum rt_status status = error == CUDA_ERROR_OUT_OF_MEMORY ? RT_NO_MEMORY
                           : sticky                          ? RT_DEAD
                                                             : RT_FAILED;
-  rt_fail(ctx, status, DIAG_DRIVER, "%s failed: %s (%d): %s%s", call, name, error, text,
-          sticky ? "; the device's context is lost, the process must be restarted to use it" : "");
-  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
-      error == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-    diag_note(ctx->diags, DIAG_NOWHERE,
-              "a stream capture is under way: prepare launches before the capture begins");
+  bool capture = error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+                 error == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  report_driver(
+      ctx,
+      capture ? "a stream capture is under way: prepare launches before the capture begins" : NULL,
+      "%s failed: %s (%d): %s%s", call, name, error, text,
+      sticky ? "; the device's context is lost, the process must be restarted to use it" : "");
   return status;
 }
 

@@ -9,6 +9,8 @@
 #include "runtime/abi_nvrtc.h"
 #include "runtime/rt.h"
 
+#include <pthread.h>
+
 enum lib_state { LIB_UNTRIED, LIB_LOADED, LIB_MISSING };
 
 struct rt_lib {
@@ -26,6 +28,7 @@ struct rt_worker_pool; /* pool.c */
 struct rt_ctx {
   struct mem_alloc mem;
   struct diag_sink *diags;
+  pthread_mutex_t reporting; /* launches may fail on several threads at once */
   struct rt_options options; /* strings in the arena */
   struct arena arena;        /* strings; lives as long as the context */
   struct oom_trap trap;

@@ -7,6 +7,7 @@
 #include "api/api.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -405,6 +406,48 @@ static void test_launches(void **state) {
   stop(&f);
 }
 
+static void *launch_often(void *launch) {
+  for (int i = 0; i < 1000; i++)
+    if (kiln_launch(launch, NULL) != KILN_FAILED)
+      return NULL;
+  return launch;
+}
+
+/* Launches that fail on several threads at once: each is told or counted. */
+static void test_failing_threads(void **state) {
+  (void)state;
+  struct fixture f;
+  struct rt_buffer *bx, *by;
+  pthread_t threads[4];
+  start(&f);
+  struct kiln_variant *v = help_api_specialise(f.file, NULL);
+  int64_t shape[2] = {7, 9};
+  struct kiln_tensor X = on_gpu(device_memory(&f, 4096, &bx), shape);
+  struct kiln_tensor Y = on_gpu(device_memory(&f, 4096, &by), shape);
+  struct kiln_arg args[3] = {{.tensor = &X}, {.number = 0.5}, {.tensor = &Y}};
+  struct kiln_launch *l;
+  help_api_expect(&f.t, kiln_prepare(v, 0, args, 3, &l), KILN_OK, NULL);
+  fake.fail_call = "no call of that name"; /* so that nothing is counted, as threads would race */
+  fake.sticky = REFUSED;
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_often, l), 0);
+  for (int i = 0; i < 4; i++) {
+    void *all_failed;
+    assert_int_equal(pthread_join(threads[i], &all_failed), 0);
+    assert_non_null(all_failed);
+  }
+  fake.sticky = 0;
+  assert_int_equal(kiln_diag_count(f.t.ctx), 200);
+  assert_int_equal(kiln_diag_dropped(f.t.ctx), 3800);
+  kiln_diag_clear(f.t.ctx);
+  help_api_expect(&f.t, kiln_launch(l, NULL), KILN_OK, NULL);
+  kiln_launch_free(l);
+  kiln_variant_free(v);
+  rt_buffer_free(bx);
+  rt_buffer_free(by);
+  stop(&f);
+}
+
 static enum kiln_status whole_case(struct fixture *f) {
   const struct kiln_report *r;
   enum kiln_status st =
@@ -479,9 +522,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_case),      cmocka_unit_test(test_no_peer),
-      cmocka_unit_test(test_doctor),    cmocka_unit_test(test_wrong_kernels),
-      cmocka_unit_test(test_launches),  cmocka_unit_test(test_driver_failures),
+      cmocka_unit_test(test_case),
+      cmocka_unit_test(test_no_peer),
+      cmocka_unit_test(test_doctor),
+      cmocka_unit_test(test_wrong_kernels),
+      cmocka_unit_test(test_launches),
+      cmocka_unit_test(test_failing_threads),
+      cmocka_unit_test(test_driver_failures),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
