@@ -46,23 +46,36 @@ const char *emit_const(struct emit *e, enum dtype t, int64_t i, double f) {
   return arena_printf(e->a, signbit(f) ? "(%s%s)" : "%s%s", sb_str(&b), suffix);
 }
 
+/* Narrow floats and their conversions from and to f32. */
+static const struct {
+  enum dtype t;
+  enum emit_helper widen, narrow;
+} halves[] = {
+    {DT_BF16, EMIT_BF16_TO_F32, EMIT_F32_TO_BF16},
+    {DT_F16, EMIT_F16_TO_F32, EMIT_F32_TO_F16},
+    {DT_E4M3, EMIT_E4M3_TO_F32, EMIT_F32_TO_E4M3},
+    {DT_E5M2, EMIT_E5M2_TO_F32, EMIT_F32_TO_E5M2},
+};
+
 static bool is_half(enum dtype t) {
-  return t == DT_F16 || t == DT_BF16;
+  return dtype_is_float(t) && dtype_bits(t) <= 16;
 }
 
-/* A 16-bit float's value in f32. */
+static const char *convert(struct emit *e, enum dtype t, bool widen, const char *x) {
+  for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++)
+    if (halves[i].t == t)
+      return arena_printf(e->a, "%s(%s)", emit_use(e, widen ? halves[i].widen : halves[i].narrow),
+                          x);
+  return x;
+}
+
+/* A narrow float's value in f32; anything else as it is. */
 static const char *widen(struct emit *e, enum dtype t, const char *x) {
-  return is_half(t)
-             ? arena_printf(e->a, "%s(%s)",
-                            emit_use(e, t == DT_BF16 ? EMIT_BF16_TO_F32 : EMIT_F16_TO_F32), x)
-             : x;
+  return convert(e, t, true, x);
 }
 
 static const char *narrow(struct emit *e, enum dtype t, const char *x) {
-  return is_half(t)
-             ? arena_printf(e->a, "%s(%s)",
-                            emit_use(e, t == DT_BF16 ? EMIT_F32_TO_BF16 : EMIT_F32_TO_F16), x)
-             : x;
+  return convert(e, t, false, x);
 }
 
 static const char *to_int(struct emit *e, enum dtype from, enum dtype to, const char *x) {

@@ -1,5 +1,5 @@
-/* Lowering from scheduled tile IR to machine IR: the context that the lower_*.c files share. Each op
- * kind is lowered in one file; pass_lower_machine.c walks the ops and calls them.
+/* Lowering from scheduled tile IR to machine IR: the context that the lower_*.c files share. Each
+ * op kind is lowered in one file; pass_lower_machine.c walks the ops and calls them.
  *
  * A tile value is a fragment, or is computed again wherever it is read (inline), or lies in shared
  * memory as loaded (dot operands). The lowering pulls: what writes (stores, reductions, fragments
@@ -12,8 +12,8 @@
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 
-/* A matrix in shared memory: `outer` rows of `pitch` bytes; byte of (o, b), b bytes into its row, is
- * o * pitch + ((b / 16) ^ ((o >> shift) & mask)) * 16 + b % 16. */
+/* A matrix in shared memory: `outer` rows of `pitch` bytes; byte of (o, b), b bytes into its row,
+ * is o * pitch + ((b / 16) ^ ((o >> shift) & mask)) * 16 + b % 16. */
 struct cg_smem {
   uint32_t buf, pipe; /* resources */
   enum dtype dtype;
@@ -235,7 +235,8 @@ struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *n
                                  int64_t inner, int k_dim);
 /* A load outside pipelined loops that feeds dots: buffer, copy, wait. */
 void cg_lower_smem_load(struct lower *l, struct ir_op o);
-/* The same value in another layout (convert), or in another shape (reshape), through shared memory */
+/* The same value in another layout (convert), or in another shape (reshape), through shared
+ * memory */
 void cg_lower_convert(struct lower *l, struct ir_op o);
 
 /* ---- lower_reduce.c ---- */
@@ -270,7 +271,8 @@ uint32_t cg_mma_steps(const struct cg_dot *d);
 void cg_mma_open(struct lower *l, struct cg_dot *d);
 void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step);
 void cg_mma_issue(struct lower *l, const struct cg_dot *d, struct ir_val step);
-/* Issues a step while the fragments of another one are loaded and, if c is given, a tile is copied. */
+/* Issues a step while the fragments of another one are loaded and, if c is given, a tile is
+ * copied. */
 struct cg_overlap {
   const struct cg_copy *c;
   struct ir_val slot, mask;

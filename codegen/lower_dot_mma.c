@@ -1,7 +1,7 @@
 /* Dots on the matrix unit: ldmatrix from shared memory, mma.m16n8k16.
  *
- * One k16 step of a warp: m16 blocks of a (ldmatrix.x4 each), n8 blocks of b (one x4 for two), m16 * n8
- * instructions. Fragments hold two steps, so that the next step's loads are issued before this
+ * One k16 step of a warp: m16 blocks of a (ldmatrix.x4 each), n8 blocks of b (one x4 for two), m16
+ * * n8 instructions. Fragments hold two steps, so that the next step's loads are issued before this
  * step's multiplications. Which lane gives which row address (PTX ISA, ldmatrix):
  *
  *   matrix          0          1          2          3         outer   chunk
@@ -103,7 +103,8 @@ static struct ir_val step_base(struct lower *l, const struct cg_dot *d, struct i
   return cg_muli(l, cg_op2(l, IR_AND, step, cg_s32(l, 1)), elems);
 }
 
-/* Loads of one step: m16 blocks of a, pairs of n8 blocks of b, and the last n8 block if it is single. */
+/* Loads of one step: m16 blocks of a, pairs of n8 blocks of b, and the last n8 block if it is
+ * single. */
 struct step_loads {
   struct ir_val step, a0, b0; /* a0, b0: where the step's fragments start */
 };

@@ -177,11 +177,11 @@ static uint32_t value_regs(const struct lower *l, struct ir_val v) {
 
 static const struct cg_lval *find_writer(struct lower *l, struct ir_val v);
 
-/* May v be computed again wherever it is read? All readers must be in v's block: in a loop they would
- * compute it in each iteration. And where there are several writers that each compute it, it must
- * cost nearly nothing, or its fragment too much. Nothing that v is read from changes before its last
- * reader comes: what writes in place, a dot its accumulator, a loop its initial value, does so only
- * where it is the one reader. */
+/* May v be computed again wherever it is read? All readers must be in v's block: in a loop they
+ * would compute it in each iteration. And where there are several writers that each compute it, it
+ * must cost nearly nothing, or its fragment too much. Nothing that v is read from changes before
+ * its last reader comes: what writes in place, a dot its accumulator, a loop its initial value,
+ * does so only where it is the one reader. */
 static bool is_inline(struct lower *l, struct ir_val v) {
   struct cg_lval *x = &l->val[v.id];
   struct ir_op o = ir_value_at(l->m, v)->def;
@@ -203,7 +203,8 @@ static bool is_inline(struct lower *l, struct ir_val v) {
   return inline_it;
 }
 
-/* The op that makes someone compute v: the one writer at the end of all readers' chains, or several. */
+/* The op that makes someone compute v: the one writer at the end of all readers' chains, or
+ * several. */
 static const struct cg_lval *find_writer(struct lower *l, struct ir_val v) {
   struct cg_lval *x = &l->val[v.id];
   if (x->writer.id || x->several)

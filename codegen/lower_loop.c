@@ -1,8 +1,9 @@
 /* Loops whose loads run ahead of the dots they feed: a ring of slots in shared memory.
  *
  * With S slots, iteration i computes on slot i % S while the copies for iterations up to i + S - 1
- * are on their way. Each thread counts its copies in groups, one per iteration, empty groups too, so
- * that "at most S - 2 groups open" means "mine for this iteration have landed" in every iteration.
+ * are on their way. Each thread counts its copies in groups, one per iteration, empty groups too,
+ * so that "at most S - 2 groups open" means "mine for this iteration have landed" in every
+ * iteration.
  *
  *   prologue    for s < S - 1: copies for iteration s into slot s; commit
  *   loop        wait(S - 2); barrier        all threads' copies for i have landed, and all threads
@@ -21,8 +22,8 @@
 struct ahead {
   struct ir_op load;
   struct cg_smem *smem;
-  /* Where one offset is the loop's index and the others do not change in the loop: that dim, and the
-   * copy for index 0, its pointers computed before the loop. Else -1. */
+  /* Where one offset is the loop's index and the others do not change in the loop: that dim, and
+   * the copy for index 0, its pointers computed before the loop. Else -1. */
   int k_dim;
   struct cg_copy copy;
   int64_t k_masks;
@@ -196,8 +197,8 @@ static void lower_body(struct lower *l, const struct ring *x, struct ir_val k, s
   }
 }
 
-/* All steps of the loop's one dot but the last; with them, load by load, the copies for iteration `at`
- * into slot `write`. The fragments of step 0 are there. */
+/* All steps of the loop's one dot but the last; with them, load by load, the copies for iteration
+ * `at` into slot `write`. The fragments of step 0 are there. */
 static void lower_steps(struct lower *l, const struct ring *x, struct cg_dot *d, struct ir_val at,
                         struct ir_val write) {
   uint32_t steps = cg_mma_steps(d);
@@ -218,8 +219,9 @@ static void lower_steps(struct lower *l, const struct ring *x, struct cg_dot *d,
   cg_commit(l, x->pipe);
 }
 
-/* The loop's one dot, each iteration by itself. The wait for the next iteration's data stands before
- * the last step, whose fragments are loaded by then: it runs while the threads meet again. */
+/* The loop's one dot, each iteration by itself. The wait for the next iteration's data stands
+ * before the last step, whose fragments are loaded by then: it runs while the threads meet
+ * again. */
 static void lower_dot_plain(struct lower *l, const struct ring *x, struct cg_dot *d,
                             struct ir_val at, struct ir_val read, struct ir_val write) {
   bind_slots(l, x, read);

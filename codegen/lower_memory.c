@@ -1,9 +1,9 @@
 /* Loads into fragments and stores from them.
  *
- * Addresses are 64-bit. A tile's start is computed where the access is, from its offsets; a thread's
- * place in the tile once, in the prologue; within the loop over registers only multiples of strides
- * by constants remain. Edges: where a tile may cross its view's edge, `high` (and `low`) say how much
- * of it lies inside, as 32-bit coordinates. */
+ * Addresses are 64-bit. A tile's start is computed where the access is, from its offsets; a
+ * thread's place in the tile once, in the prologue; within the loop over registers only multiples
+ * of strides by constants remain. Edges: where a tile may cross its view's edge, `high` (and `low`)
+ * say how much of it lies inside, as 32-bit coordinates. */
 #include "base/check.h"
 #include "codegen/lower.h"
 #include "codegen/range.h"

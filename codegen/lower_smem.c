@@ -255,8 +255,8 @@ void cg_copy_chunk(struct lower *l, const struct cg_copy *c, struct ir_val slot,
 }
 
 /* How many of n accesses are unrolled. Nothing here is held in fragments, so long copies are rolled
- * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads are
- * on their way at once without taking the registers that a dot needs. */
+ * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads
+ * are on their way at once without taking the registers that a dot needs. */
 static uint32_t part_of(uint32_t n, bool async) {
   uint32_t part = async ? 16 : 4;
   while (n % part)

@@ -98,12 +98,24 @@ static void scan(struct pressure *p, const struct ir_module *m, struct ir_block 
   }
 }
 
+static bool accesses_are_wide(const struct ir_module *m) {
+  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    uint32_t elems = n->opcode == IR_GLOAD ? n->n_out : n->opcode == IR_GSTORE ? n->n_in - 2u : 0;
+    if (n->block.id && elems &&
+        elems * dtype_bits((enum dtype)ir_type_of(m, n->in[0]).dtype) < 8 * 8)
+      return false;
+  }
+  return true;
+}
+
 static void fill_blocks(struct ir_module *m, const struct cg_target *t, uint32_t worst,
                         uint32_t threads) {
   if (cg_knob_get(m, CG_KNOB_BLOCKS) != CG_AUTO)
     return;
   uint32_t blocks = BUSY_THREADS / threads;
-  bool fits = worst + ROOM_REGS <= t->regs_per_sm / BUSY_THREADS;
+  /* Scalar accesses take more registers for addresses and masks than one can tell. */
+  bool fits = worst + ROOM_REGS <= t->regs_per_sm / BUSY_THREADS && accesses_are_wide(m);
   blocks = blocks > t->max_blocks_per_sm ? t->max_blocks_per_sm : blocks;
   cg_knob_put(m, CG_KNOB_BLOCKS, fits && blocks > 1 ? blocks : 1);
 }
