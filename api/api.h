@@ -69,7 +69,8 @@ struct kiln_variant {
 
 void api_object_init(struct api_object *o, struct kiln_context *ctx);
 void api_object_free(struct api_object *o);
-/* Runs fn(user) in the C locale under o's trap: KILN_NO_MEMORY (and a diagnostic) where memory ran out. */
+/* Runs fn(user) in the C locale under o's trap: KILN_NO_MEMORY (and a diagnostic) where memory ran
+ * out. */
 enum kiln_status api_guarded(struct api_object *o, enum kiln_status (*fn)(void *user), void *user);
 enum kiln_status api_from_rt(enum rt_status st);
 /* The runtime context, made on first use. */

@@ -11,8 +11,8 @@
  *
  * Threads: a context and what was made from it belong to one thread at a time; different contexts
  * are independent. kiln_launch on prepared launches of one context may run on several threads while
- * nothing else is done with that context; a launch that fails adds a diagnostic, through the context's
- * allocator.
+ * nothing else is done with that context; a launch that fails adds a diagnostic, through the
+ * context's allocator.
  *
  * Ownership: what a *_new, *_load, *_specialise or *_prepare call gives is freed by the matching
  * *_free; strings and structs returned by pointer live as long as the object they were asked of,

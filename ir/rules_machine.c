@@ -1,5 +1,6 @@
 /* Verifier rules of the machine ops (rules_machine.def). What needs a look at several ops at once
- * (whether a slot is free, whether a barrier lies between) is the emulator's business, not theirs. */
+ * (whether a slot is free, whether a barrier lies between) is the emulator's business, not
+ * theirs. */
 #include "ir/rules.h"
 
 #include <string.h>

@@ -18,8 +18,9 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Every option that can change the result, in order, with room for one more. Compilations may not change this process's stack limit; ptxas' report on
- * registers and spills is what acceptance is decided by. */
+/* Every option that can change the result, in order, with room for one more. Compilations may not
+ * change this process's stack limit; ptxas' report on registers and spills is what acceptance is
+ * decided by. */
 static uint32_t list_options(const struct rt_compile_job *job, struct arena *a, const char ***out) {
   uint32_t n = 0;
   const char **list = ARENA_ARRAY(a, const char *, job->n_options + 5);

@@ -1,3 +1,4 @@
+/* Lowers texts, runs them on the host and compares with the interpreter; see help_cg.h. */
 #include "help_cg.h"
 
 #include "base/num.h"

@@ -1,5 +1,5 @@
-/* Helpers of the code generator's tests: tile modules as text, arguments for them, and the comparison
- * of the machine IR they are lowered to, run on the host, with the interpreter. */
+/* Helpers of the code generator's tests: tile modules as text, arguments for them, and the
+ * comparison of the machine IR they are lowered to, run on the host, with the interpreter. */
 #ifndef KILN_TESTS_HELP_CG_H
 #define KILN_TESTS_HELP_CG_H
 

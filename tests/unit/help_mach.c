@@ -1,3 +1,4 @@
+/* Executes machine IR on the host; see help_mach.h. */
 #include "help_mach.h"
 
 #include "base/num.h"
@@ -353,8 +354,8 @@ static void sstore(struct mach *x, struct ir_op o, uint32_t t) {
     store_cell(d, x->smem + at + (i - 2) * size, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
 }
 
-/* 16-byte accesses of eight lanes go through in one phase if they hit the eight groups of four banks
- * once each. */
+/* 16-byte accesses of eight lanes go through in one phase if they hit the eight groups of four
+ * banks once each. */
 static void count_conflicts(struct mach *x, const int64_t *at, uint32_t n, int64_t *conflicts,
                             int64_t *rows) {
   uint32_t taken = 0;

@@ -1,6 +1,7 @@
-/* Runs machine IR on the host, all threads of a block in step, op by op: proves data movement, masks,
- * barriers and the launch recipe of a lowering without a GPU. A seed of the emulator; it knows the
- * ops of ir/ops_machine.def and PTX's tables for ldmatrix and mma, and nothing of codegen/.
+/* Runs machine IR on the host, all threads of a block in step, op by op: proves data movement,
+ * masks, barriers and the launch recipe of a lowering without a GPU. A seed of the emulator; it
+ * knows the ops of ir/ops_machine.def and PTX's tables for ldmatrix and mma, and nothing of
+ * codegen/.
  *
  * What it reports as an error, besides wrong values:
  *   an access outside a tensor's allocation or the block's shared memory, or not aligned

@@ -1,5 +1,5 @@
-/* The program of docs/api.md: it is docs/example.c to the letter, it compiles without a warning, runs,
- * and prints what the page says. kiln.h is plain C99 and C++. */
+/* The program of docs/api.md: it is docs/example.c to the letter, it compiles without a warning,
+ * runs, and prints what the page says. kiln.h is plain C99 and C++. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -457,8 +457,8 @@ static enum kiln_status whole_case(struct fixture *f) {
   return st;
 }
 
-/* The n-th call of the driver fails: the case fails with a driver's diagnostic, and the next one works,
- * or, after an error that outlives its call, says that the device is lost. */
+/* The n-th call of the driver fails: the case fails with a driver's diagnostic, and the next one
+ * works, or, after an error that outlives its call, says that the device is lost. */
 static void test_driver_failures(void **state) {
   (void)state;
   for (int lost = 0; lost < 2; lost++) {

@@ -1,6 +1,6 @@
-/* A driver without a GPU, as in many containers: a library in the driver's place that says so. Nothing
- * that needs no GPU is bothered by it, and what needs one says why there is none. The command line is
- * what is run: the library must be found by a fresh process. */
+/* A driver without a GPU, as in many containers: a library in the driver's place that says so.
+ * Nothing that needs no GPU is bothered by it, and what needs one says why there is none. The
+ * command line is what is run: the library must be found by a fresh process. */
 #include "help_api.h"
 
 #include "runtime/abi_cuda.h"
@@ -15,7 +15,8 @@
 
 static char dir[] = "/tmp/kiln-api-XXXXXX";
 
-/* All functions of the driver that Kiln looks for; cuInit gives `init`, and there are no devices. */
+/* All functions of the driver that Kiln looks for; cuInit gives `init`, and there are no
+ * devices. */
 static bool build_driver(int init) {
   char path[128], command[256];
   snprintf(path, sizeof path, "%s/driver.c", dir);

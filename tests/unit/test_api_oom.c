@@ -1,6 +1,6 @@
-/* The public API when memory runs out: in every call, at the n-th allocation, for once or from there
- * on. The call fails cleanly and says so, nothing leaks, and the same objects then give the answer
- * that they gave before. */
+/* The public API when memory runs out: in every call, at the n-th allocation, for once or from
+ * there on. The call fails cleanly and says so, nothing leaks, and the same objects then give the
+ * answer that they gave before. */
 #include "help_api.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
-/* Layouts: every element held, once per copy; matrix fragments as PTX says; derived layouts; and the
- * places of matrices in shared memory: no bank conflicts where a kernel reads and writes them. */
+/* Layouts: every element held, once per copy; matrix fragments as PTX says; derived layouts; and
+ * the places of matrices in shared memory: no bank conflicts where a kernel reads and writes
+ * them. */
 #include "codegen/layouts.h"
 #include "help_cg.h"
 

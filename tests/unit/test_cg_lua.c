@@ -1,7 +1,7 @@
 /* Kernels as people write them, traced from Lua, lowered, run on the host against the interpreter:
- * what generated gemms do not reach. Computed dot operands, several dots in a loop, layouts that must
- * be converted, carried tiles that change places, branches, loops on conditions, accesses of rank 3,
- * tensors that are stored to and read again. */
+ * what generated gemms do not reach. Computed dot operands, several dots in a loop, layouts that
+ * must be converted, carried tiles that change places, branches, loops on conditions, accesses of
+ * rank 3, tensors that are stored to and read again. */
 #include "help_cg.h"
 #include "help_fe.h"
 

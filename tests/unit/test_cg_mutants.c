@@ -1,6 +1,6 @@
-/* Keeps the other tests of lowerings honest: each barrier is taken out in turn, each wait leaves one
- * group more open, each commit is left out; the executor of machine IR must report every such mutant.
- * Survivors that are equivalent are listed by place, with the reason. */
+/* Keeps the other tests of lowerings honest: each barrier is taken out in turn, each wait leaves
+ * one group more open, each commit is left out; the executor of machine IR must report every such
+ * mutant. Survivors that are equivalent are listed by place, with the reason. */
 #include "help_cg.h"
 
 #include <cmocka.h>
