@@ -2,8 +2,8 @@
  *
  * Before: storage placed. After: a module that would not run is refused with the limit, the sum and
  * what it is made of, at the Lua line that asks for most. Registers are an estimate from below:
- * fragments that live at once. The knob `blocks`, where it is open, becomes the number of blocks that
- * give an SM 1024 threads, if the fragments leave room for that: the compiler then keeps to 64
+ * fragments that live at once. The knob `blocks`, where it is open, becomes the number of blocks
+ * that give an SM 1024 threads, if the fragments leave room for that: the compiler then keeps to 64
  * registers (rmsnorm of 16384 columns: 4.2 TB/s against 3.0 with the 71 it would take). */
 #include "codegen/pass.h"
 #include "codegen/recipe.h"

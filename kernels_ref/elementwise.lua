@@ -18,7 +18,8 @@ return {
     oracle = function(t) return t.X + t.Z end,
     cases = {
       {shape = {N = 10000}}, {shape = {N = 4096}, const = {T = f16}, seed = 1},
-      {shape = {N = 1}, const = {T = f32}, seed = 2}, {shape = {N = 0}}, {shape = {N = 4097}, seed = 3},
+      {shape = {N = 1}, const = {T = f32}, seed = 2}, {shape = {N = 0}},
+      {shape = {N = 4097}, seed = 3},
     },
   },
 

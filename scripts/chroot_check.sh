@@ -1,8 +1,8 @@
 #!/bin/bash
-# scripts/chroot_check.sh RELEASE USER [LOG]   (RELEASE: bookworm, trixie; USER: root or nobody's name)
+# scripts/chroot_check.sh RELEASE USER [LOG]   (RELEASE: bookworm, trixie; USER: root or a new name)
 #
-# Shows that the two commands work on a fresh system: a minimal debootstrap chroot of RELEASE with the
-# README's prerequisite line, a clean clone of HEAD, no CUDA toolkit, no GPU; then `make demo` and
+# Shows that the two commands work on a fresh system: a minimal debootstrap chroot of RELEASE with
+# the README's prerequisite line, a clean clone of HEAD, no CUDA toolkit, no GPU; then `make demo` and
 # `make check`, as root, or as a user without privileges on a system where an administrator has
 # installed a compiler, make, cmake and python3. Needs root, debootstrap and the network; the
 # machine's own apt, pip and proxy settings are lent to the chroot and appear in no log.
@@ -28,8 +28,10 @@ cleanup() {
 trap cleanup EXIT
 
 mirror() { # this machine's mirror of Debian
-  sed -n 's/^URIs: *\([^ ]*\/debian\)\/* *$/\1/p; s/^deb \(\[[^]]*\] \)*\([^ ]*\/debian\)\/* .*/\2/p' \
-    /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null |
+  sed -n -e 's/^URIs: *\([^ ]*\/debian\)\/* *$/\1/p' \
+    -e 's/^deb \(\[[^]]*\] \)*\([^ ]*\/debian\)\/* .*/\2/p' \
+    /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list \
+    2>/dev/null |
     awk 'NR == 1' || true # not every one of these files exists
 }
 
@@ -69,7 +71,7 @@ in_chroot() { # in_chroot USER COMMAND, with a clean environment
   # shellcheck disable=SC2206  # words
   local command=($net env -i) line
   while read -r line; do command+=("$line"); done <<<"$settings"
-  command+=(HOME="$home" PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
+  command+=(DEBIAN_FRONTEND=noninteractive HOME="$home" PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
     chroot --userspec="$who" "$root" /bin/sh -c "$2")
   "${command[@]}" </dev/null
 }
@@ -94,14 +96,17 @@ else
   in_chroot root "chown -R root $place"
 fi
 {
-  echo "# Fresh $(. "$root/etc/os-release" && echo "$PRETTY_NAME") (debootstrap, minbase), user $user"
-  echo "# commit $(git rev-parse --short HEAD), $(date -u +%Y-%m-%d), $(nproc) cores, no GPU, no CUDA toolkit"
+  # shellcheck disable=SC1091
+  name=$(. "$root/etc/os-release" && echo "$PRETTY_NAME")
+  echo "# Fresh $name (debootstrap, minbase), user $user"
+  echo "# commit $(git rev-parse --short HEAD), $(date -u +%Y-%m-%d), $(nproc) cores"
+  echo "# no GPU, no CUDA toolkit"
   echo
-  step root "DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; apt-get update >/dev/null && apt-get install -y make git ca-certificates >/dev/null 2>&1"
+  step root "apt-get update >/dev/null && apt-get install -y make git ca-certificates >/dev/null"
   if [ "$user" != root ]; then
     step "$user" "cd $place/clone && make demo 2>&1 | tail -n 5"
     ok=0 # names what an administrator must install
-    step root "DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; apt-get install -y --no-install-recommends gcc libc6-dev cmake python3 >/dev/null 2>&1"
+    step root "apt-get install -y --no-install-recommends gcc libc6-dev cmake python3 >/dev/null"
   fi
   step "$user" "cd $place/clone && make demo"
   step "$user" "cd $place/clone && make check"

@@ -108,7 +108,8 @@ code base ir frontend codegen runtime autotune program api cli include tests ben
   LC_ALL=C xargs -r awk '
     /^ *"/ && FILENAME ~ /\.(c|h|def)$/ { next }     # a literal of Lua or CUDA C: its own lines
     length($0) > 100 { gsub(/[\200-\277]/, "") } # continuation bytes of UTF-8 take no column
-    length($0) > 100 { print FILENAME ":" FNR ": " length($0) " columns" }' |
+    { most = FILENAME ~ /\.(c|h|def|lua|py|cmake|txt)$/ ? 100 : 120 } # shell: patterns, messages
+    length($0) > most { print FILENAME ":" FNR ": " length($0) " columns" }' |
   rule "no line is longer than 100 columns"
 
 code base ir frontend codegen runtime autotune program api cli include tests bench |
