@@ -23,7 +23,7 @@ program own2 '3 passed, 2 failed' 1                                # 3 2 0
 program leak '5 passed, 0 failed, 0 skipped\nERROR: leak' 1        # 5 1 0
 program mocka '[==========] Running 4 test(s).\n[  PASSED  ] 4 test(s).' 0 # 4 0 0
 program mocka2 '[  PASSED  ] 2 test(s).\n[  FAILED  ] tests: 3 test(s), listed below:\n[  FAILED  ] a' 3 # 2 3 0
-program mocka3 '[  PASSED  ] 2 test(s).\n[  SKIPPED ] tests: 1 test(s), listed below:\n[  SKIPPED ] a\nSKIP: why' 0 # 2 0 1
+program mocka3 '[  PASSED  ] 2 test(s).\n[  SKIPPED ] t: 1 test(s), listed below:\nSKIP: why' 0 # 2 0 1
 program mocka4 '[  PASSED  ] 5 test(s).\nSKIP: returned early' 0      # 4 0 1
 program killed 'x' '0; kill -9 $$'
 sed -i 's/^exit 0; kill/kill/' killed                              # 0 1 0

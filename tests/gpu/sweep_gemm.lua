@@ -29,7 +29,9 @@ end
 for _, T in ipairs {bf16, f16, f32} do
   for _, A in ipairs {"row", "col"} do
     for _, B in ipairs {"row", "col"} do
-      for _, s in ipairs {{M = 256, N = 256, K = 128}, {M = 129, N = 131, K = 67}, {M = 136, N = 120, K = 72}} do
+      for _, s in ipairs {
+        {M = 256, N = 256, K = 128}, {M = 129, N = 131, K = 67}, {M = 136, N = 120, K = 72},
+      } do
         add {shape = s, const = {T = T}, layout = {A = A, B = B}}
       end
     end
@@ -50,7 +52,8 @@ end
 
 local out = {gemm = family.gemm:with {cases = cases}}
 local few = {
-  {shape = {M = 128, N = 256, K = 192}}, {shape = {M = 77, N = 91, K = 53}, const = {T = f16}, seed = 1},
+  {shape = {M = 128, N = 256, K = 192}},
+  {shape = {M = 77, N = 91, K = 53}, const = {T = f16}, seed = 1},
   {shape = {M = 130, N = 70, K = 40}, const = {T = f32}, seed = 2},
 }
 for name, k in pairs(family) do

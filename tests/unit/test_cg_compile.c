@@ -1,5 +1,6 @@
 /* NVRTC accepts what is emitted, on every target, with no register spilled; and the text of a few
- * small kernels is as in tests/golden/cuda (KILN_UPDATE=1 writes it anew: review the difference). */
+ * small kernels is as in tests/golden/cuda (KILN_UPDATE=1 writes it anew: review the
+ * difference). */
 #include "help_cg.h"
 #include "runtime/rt.h"
 
