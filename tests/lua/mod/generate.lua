@@ -3,8 +3,8 @@
 --
 -- Variables have a kind (number, string, boolean, list, function), so that most of what is
 -- generated makes sense; some expressions are ill-typed on purpose, inside `try`. Left alone is
--- what the manual leaves open: a binary operator whose one operand is a variable that the other operand,
--- a call, assigns.
+-- what the manual leaves open: a binary operator whose one operand is a variable that the other
+-- operand, a call, assigns.
 local T = require "mod.show"
 
 local generate_block
