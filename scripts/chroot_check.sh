@@ -16,8 +16,8 @@ root=/tmp/chroot-$release-$user
 raw=$(mktemp)
 
 unmount() {
-  for dir in dev/shm dev proc; do
-    if mountpoint -q "$root/$dir"; then umount "$root/$dir"; fi
+  for dir in dev/pts dev proc; do
+    if mountpoint -q "$root/$dir"; then umount --lazy "$root/$dir"; fi
   done
 }
 cleanup() {
@@ -61,8 +61,8 @@ settings=$(env | grep -E "^($lent)=" || true)
 settings="${settings:+$settings
 }PIP_CERT=/etc/ssl/lent.crt"
 mount --bind /dev "$root/dev"
+mount --bind /dev/pts "$root/dev/pts"
 mount -t proc proc "$root/proc"
-mkdir -p "$root/dev/shm"
 
 net="" # or a command that takes the network away
 in_chroot() { # in_chroot USER COMMAND, with a clean environment
