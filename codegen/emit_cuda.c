@@ -230,6 +230,8 @@ static void emit_op(struct emit *e, struct ir_op o) {
     const char *name = emit_new_name(e, n->out[0]);
     emit_line(e, "%s%s %s = %s;", ir_type_of(e->m, n->out[0]).kind == IR_PTR ? "" : "const ", type,
               name, text);
+    if (ir_attr_int(e->m, o, IR_ATTR_late, 0))
+      emit_line(e, "asm volatile(\"\" : \"+l\"(%s));", name);
   } else if (n->opcode == IR_EACH) {
     emit_each(e, o);
   } else if (n->opcode == IR_FOR) {

@@ -8,6 +8,8 @@
 #include "codegen/lower.h"
 #include "codegen/range.h"
 
+enum { SCATTER_LEAST = 32 };
+
 struct cg_access cg_access_shape(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   const struct ir_opnode *n = ir_op_at(m, o);
@@ -178,6 +180,16 @@ void cg_lower_load(struct lower *l, struct ir_op o) {
   l->val[v.id].frag = frag;
 }
 
+/* Whether each of `count` accesses of a thread has a 64-bit address of its own, so many that they
+ * must not be held together. */
+static bool is_scattered(struct lower *l, const struct cg_access *x, uint32_t count) {
+  int64_t c;
+  for (uint32_t d = 0; d < x->rank; d++)
+    if (cg_is_const(l, x->stride[d], &c) && c == 1)
+      return false;
+  return count >= SCATTER_LEAST;
+}
+
 void cg_lower_store(struct lower *l, struct ir_op o) {
   struct ir_val v = ir_op_at(l->m, o)->in[ir_op_at(l->m, o)->n_in - 1u];
   uint32_t layout = cg_layout_of(l, v);
@@ -190,6 +202,8 @@ void cg_lower_store(struct lower *l, struct ir_op o) {
   struct ir_builder saved;
   struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w);
   in[0] = cg_place_ptr(l, &x, &p, r);
+  if (is_scattered(l, &x, n / w))
+    cg_set_int(l->m, ir_value_at(l->m, in[0])->def, IR_ATTR_late, 1);
   in[1] = cg_op2(l, IR_AND, cg_place_mask(l, &x, &p, r), writer);
   cg_eval_run(l, v, r, layout, w, in + 2);
   ir_build(&l->b, IR_GSTORE, 2 + w, in, 0, NULL);
