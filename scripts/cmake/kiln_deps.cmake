@@ -46,6 +46,10 @@ function(kiln_find_library name)
   endif()
   add_library(kiln_dep_${name}_headers INTERFACE)
   target_include_directories(kiln_dep_${name}_headers SYSTEM INTERFACE "${KILN_${name}_INCLUDE}")
+  if(KILN_${name}_INCLUDE MATCHES "^${KILN_SYSROOT}") # Debian splits headers over two folders
+    target_include_directories(kiln_dep_${name}_headers SYSTEM INTERFACE
+      "${KILN_SYSROOT}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}")
+  endif()
   add_library(kiln::${name}_headers ALIAS kiln_dep_${name}_headers)
   set(static "${KILN_${name}_STATIC}")
   if(NOT static)

@@ -224,7 +224,7 @@ static void test_rmsnorm(void **state) {
     for (int a = 0; a < M; a++) {
       long double mean = 0;
       for (int b = 0; b < N; b++)
-        mean += (long double)x_data[a * N + b] * x_data[a * N + b] / N;
+        mean += (long double)x_data[a * N + b] * x_data[a * N + b] / (long double)N;
       for (int b = 0; b < N; b++) {
         long double want = x_data[a * N + b] / sqrtl(mean + (long double)(float)1e-5) * w_data[b];
         long double unit = domain ? 0x1p-48L : 0x1p-21L;
