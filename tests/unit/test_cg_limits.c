@@ -181,7 +181,7 @@ static void same_input_same_text(void **state) {
 
 /* Lowers and emits with the arena's memory failing at some allocation. */
 static bool lower_with(struct help_mem *mem, void *user) {
-  struct oom_trap trap;
+  struct oom_trap trap = {0};
   struct arena a;
   struct diag_sink diags;
   volatile bool done = false;
