@@ -109,13 +109,26 @@ static bool accesses_are_wide(const struct ir_module *m) {
   return true;
 }
 
+/* The largest number of elements that a thread holds of one fragment: a chain of elementwise ops
+ * holds that many values at once, in 32 bits each. */
+static uint32_t longest_fragment(const struct ir_module *m) {
+  uint32_t most = 0;
+  for (uint32_t r = 1; r < m->res.n; r++)
+    if (m->res.at[r].kind == IR_RES_FRAG) {
+      uint32_t n = layout_extent(m->layouts.at[m->res.at[r].layout], LAYOUT_REG);
+      most = n > most ? n : most;
+    }
+  return most;
+}
+
 static void fill_blocks(struct ir_module *m, const struct cg_target *t, uint32_t worst,
                         uint32_t threads) {
   if (cg_knob_get(m, CG_KNOB_BLOCKS) != CG_AUTO)
     return;
   uint32_t blocks = BUSY_THREADS / threads;
   /* Scalar accesses take more registers for addresses and masks than one can tell. */
-  bool fits = worst + ROOM_REGS <= t->regs_per_sm / BUSY_THREADS && accesses_are_wide(m);
+  uint32_t have = t->regs_per_sm / BUSY_THREADS;
+  bool fits = worst + ROOM_REGS <= have && longest_fragment(m) <= have / 2 && accesses_are_wide(m);
   blocks = blocks > t->max_blocks_per_sm ? t->max_blocks_per_sm : blocks;
   cg_knob_put(m, CG_KNOB_BLOCKS, fits && blocks > 1 ? blocks : 1);
 }

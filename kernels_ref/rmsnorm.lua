@@ -23,5 +23,6 @@ return kernel {
     {shape = {M = 3, N = 4096}, const = {T = f16}, scalar = {eps = 1e-6}, seed = 1},
     {shape = {M = 4, N = 63}, const = {T = f32}, scalar = {eps = 1e-5}, seed = 2},
     {shape = {M = 9, N = 257}, layout = {X = "col"}, scalar = {eps = 1e-5}, seed = 3},
+    {shape = {M = 3, N = 32768}, scalar = {eps = 1e-5}, seed = 4},
   },
 }

@@ -17,5 +17,6 @@ return kernel {
     {shape = {M = 5, N = 1000}}, {shape = {M = 3, N = 4096}, const = {T = f16}, seed = 1},
     {shape = {M = 4, N = 63}, const = {T = f32}, seed = 2}, {shape = {M = 1, N = 1}, seed = 3},
     {shape = {M = 9, N = 257}, layout = {X = "col"}, seed = 4}, {shape = {M = 0, N = 16}},
+    {shape = {M = 3, N = 32768}, seed = 5},
   },
 }
