@@ -404,7 +404,7 @@ static void test_launch_cost(void **state) {
                            .blockDimZ = 1,
                            .hStream = stream};
   double best[2] = {1e9, 1e9};
-  enum { RUNS = 500 };
+  const int RUNS = 500;
   for (int round = 0; round < 40; round++)
     for (int way = 0; way < 2; way++) {
       struct timespec t0, t1;
