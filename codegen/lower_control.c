@@ -288,9 +288,10 @@ static void lower_assert(struct lower *l, struct ir_op o) {
     cg_next_reg(l);
     ok = cg_eval(l, v, r, layout);
     for (uint32_t d = 0; d < x->rank; d++)
-      if (cg_layout_cover(x, d) > x->shape[d])
-        ok = cg_op2(l, IR_OR, ok,
-                    cg_cmp(l, IR_GE, cg_coord(l, layout, d, r), cg_s32(l, x->shape[d])));
+      if (cg_layout_cover(x, d) > x->shape[d]) {
+        struct ir_val end = cg_s32(l, x->shape[d]);
+        ok = cg_op2(l, IR_OR, ok, cg_cmp(l, IR_GE, cg_coord(l, layout, d, r), end));
+      }
   } else {
     ok = cg_scalar(l, v);
   }

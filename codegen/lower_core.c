@@ -325,7 +325,8 @@ struct ir_val cg_reg_coord(struct lower *l, uint32_t layout, uint32_t dim, struc
 }
 
 struct ir_val cg_coord(struct lower *l, uint32_t layout, uint32_t dim, struct ir_val r) {
-  return cg_add(l, cg_thread_coord(l, layout, dim), cg_reg_coord(l, layout, dim, r));
+  struct ir_val of_reg = cg_reg_coord(l, layout, dim, r);
+  return cg_add(l, cg_thread_coord(l, layout, dim), of_reg);
 }
 
 /* Digits of lane or warp that are copies, each told apart: 0 for the first copy alone. */

@@ -60,7 +60,8 @@ static void read_side(struct lower *l, const struct cg_dot *d, int i, const stru
   }
   struct ir_val q = cg_each(l, kv, &outer);
   struct ir_val r = cg_muli(l, cg_each(l, s->n / s->run, &inner), s->run);
-  struct ir_val at = cg_smem_addr(l, d->x[i], cg_add(l, k0, q), cg_coord(l, s->layout, dim, r));
+  struct ir_val inner_at = cg_coord(l, s->layout, dim, r);
+  struct ir_val at = cg_smem_addr(l, d->x[i], cg_add(l, k0, q), inner_at);
   cg_sload(l, d->x[i], cg_add(l, at, d->slot[i]), s->run, v);
   cg_fput(l, frag, cg_add(l, cg_muli(l, q, s->n), r), s->run, v);
   cg_end_each(l, inner);

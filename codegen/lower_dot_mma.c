@@ -111,25 +111,28 @@ struct step_loads {
 
 static struct step_loads loads_of(struct lower *l, const struct cg_dot *d, struct ir_val step) {
   struct cg_mma_cut c = cut_of(d);
-  return (struct step_loads){step, step_base(l, d, step, 8 * c.m16),
-                             step_base(l, d, step, 4 * c.n8)};
+  struct ir_val a0 = step_base(l, d, step, 8 * c.m16), b0 = step_base(l, d, step, 4 * c.n8);
+  return (struct step_loads){step, a0, b0};
 }
 
 static void load_a(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
                    struct ir_val b) {
-  ldmatrix(l, d, 0, 4, block_addr(l, d, 0, b, x->step), cg_add(l, x->a0, cg_muli(l, b, 8)));
+  struct ir_val index = cg_add(l, x->a0, cg_muli(l, b, 8));
+  ldmatrix(l, d, 0, 4, block_addr(l, d, 0, b, x->step), index);
 }
 
 static void load_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
                    struct ir_val b) {
-  ldmatrix(l, d, 1, 4, block_addr(l, d, 1, b, x->step), cg_add(l, x->b0, cg_muli(l, b, 8)));
+  struct ir_val index = cg_add(l, x->b0, cg_muli(l, b, 8));
+  ldmatrix(l, d, 1, 4, block_addr(l, d, 1, b, x->step), index);
 }
 
 static void load_last_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x) {
   struct cg_mma_cut c = cut_of(d);
-  if (c.n8 % 2)
-    ldmatrix(l, d, 1, 2, block_addr(l, d, 1, cg_s32(l, c.n8 / 2), x->step),
-             cg_addi(l, x->b0, 4 * (int64_t)(c.n8 - 1)));
+  if (c.n8 % 2) {
+    struct ir_val index = cg_addi(l, x->b0, 4 * (int64_t)(c.n8 - 1));
+    ldmatrix(l, d, 1, 2, block_addr(l, d, 1, cg_s32(l, c.n8 / 2), x->step), index);
+  }
 }
 
 void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step) {
@@ -186,14 +189,16 @@ void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step,
   if (copies && !per_row)
     cg_copy_all(l, o->c, o->slot, o->mask);
   struct ir_val g = cg_each(l, groups, &outer);
-  struct ir_val i = cg_add(l, cg_muli(l, g, per_a), cg_each(l, per_a, &inner));
+  struct ir_val in_group = cg_each(l, per_a, &inner);
+  struct ir_val i = cg_add(l, cg_muli(l, g, per_a), in_group);
   load_a(l, d, &then, i);
   for (uint32_t k = 0; k < per_row; k++)
     cg_copy_chunk(l, o->c, o->slot, o->mask, cg_addi(l, cg_muli(l, i, per_row), k));
   issue_row(l, d, &now, i);
   cg_end_each(l, inner);
   if (per_b) {
-    load_b(l, d, &then, cg_add(l, cg_muli(l, g, per_b), cg_each(l, per_b, &inner)));
+    in_group = cg_each(l, per_b, &inner);
+    load_b(l, d, &then, cg_add(l, cg_muli(l, g, per_b), in_group));
     cg_end_each(l, inner);
   }
   cg_end_each(l, outer);

@@ -211,10 +211,12 @@ static void lower_steps(struct lower *l, const struct ring *x, struct cg_dot *d,
       o.slot = cg_muli(l, write, c.s->slot_bytes);
       o.c = &c;
     }
-    if (i + 1 < steps)
-      cg_mma_overlap(l, d, cg_s32(l, i), cg_s32(l, i + 1), &o);
-    else
+    if (i + 1 < steps) {
+      struct ir_val next = cg_s32(l, i + 1);
+      cg_mma_overlap(l, d, cg_s32(l, i), next, &o);
+    } else {
       cg_copy_all(l, &c, o.slot, mask);
+    }
   }
   cg_commit(l, x->pipe);
 }
@@ -242,7 +244,8 @@ static void lower_dot_ahead(struct lower *l, const struct ring *x, struct cg_dot
   cg_wait(l, x->pipe, x->slots - 2);
   bind_slots(l, x, next);
   cg_move_dot(l, d);
-  cg_mma_overlap(l, d, cg_s32(l, cg_mma_steps(d) - 1), cg_s32(l, 0), NULL);
+  struct ir_val first = cg_s32(l, 0);
+  cg_mma_overlap(l, d, cg_s32(l, cg_mma_steps(d) - 1), first, NULL);
 }
 
 static bool open_ring(struct lower *l, struct ir_op o, struct ring *x) {

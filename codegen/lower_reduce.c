@@ -136,7 +136,8 @@ static struct ir_val is_part_writer(struct lower *l, const struct reduce *x) {
     next *= copies ? m->extent : 1;
   }
   struct ir_builder saved = cg_enter_top(l);
-  struct ir_val v = cg_cmp(l, IR_EQ, cg_digits(l, l->lane, n, map), cg_s32(l, 0));
+  struct ir_val zero = cg_s32(l, 0);
+  struct ir_val v = cg_cmp(l, IR_EQ, cg_digits(l, l->lane, n, map), zero);
   cg_leave_top(l, saved);
   return cg_op2(l, IR_AND, v, cg_is_writer(l, x->in_layout));
 }
@@ -158,8 +159,10 @@ static void fold_warps(struct lower *l, const struct reduce *x) {
   for (int pass = 0; pass < 2; pass++) {
     struct ir_builder saved;
     struct ir_val r = cg_each(l, x->n, &saved), row = cg_s32(l, 0);
-    for (uint32_t d = 0; d < out->rank; d++)
-      row = cg_add(l, cg_muli(l, row, cg_layout_cover(out, d)), cg_coord(l, x->out_layout, d, r));
+    for (uint32_t d = 0; d < out->rank; d++) {
+      struct ir_val coord = cg_coord(l, x->out_layout, d, r);
+      row = cg_add(l, cg_muli(l, row, cg_layout_cover(out, d)), coord);
+    }
     struct ir_val at = cg_muli(l, row, parts * bytes);
     if (pass == 0) {
       struct ir_val v = cg_fget(l, x->acc, r);
@@ -182,7 +185,8 @@ static struct ir_val wrap(struct lower *l, const struct reduce *x, struct ir_val
   if (x->fold != IR_ADD)
     return v;
   int64_t span = (int64_t)1 << dtype_bits(t), half = dtype_kind(t) == DTK_INT ? span / 2 : 0;
-  v = cg_op2(l, IR_AND, cg_addi(l, v, half), cg_s32(l, span - 1));
+  struct ir_val bits = cg_s32(l, span - 1);
+  v = cg_op2(l, IR_AND, cg_addi(l, v, half), bits);
   return cg_addi(l, v, -half);
 }
 

@@ -268,7 +268,8 @@ void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, s
   struct ir_builder saved, rolled;
   uint32_t part = part_of(c->n, c->async);
   struct ir_val i = cg_each_rolled(l, c->n / part, &rolled);
-  i = cg_add(l, cg_muli(l, i, part), cg_each(l, part, &saved));
+  struct ir_val in_part = cg_each(l, part, &saved);
+  i = cg_add(l, cg_muli(l, i, part), in_part);
   cg_copy_chunk(l, c, slot, mask, i);
   cg_end_each(l, saved);
   cg_end_each(l, rolled);
@@ -296,7 +297,8 @@ void cg_lower_smem_load(struct lower *l, struct ir_op o) {
   struct cg_access x = cg_open_access(l, o);
   cg_bind_access(l, &x);
   struct cg_copy c = cg_open_copy(l, &x, s);
-  cg_copy_all(l, &c, cg_s32(l, 0), cg_bool(l, true));
+  struct ir_val always = cg_bool(l, true);
+  cg_copy_all(l, &c, cg_s32(l, 0), always);
   l->open_pipe = next_joins(l, o) ? pipe : 0;
   if (!l->open_pipe) {
     cg_commit(l, pipe);
@@ -370,11 +372,13 @@ struct crossing {
 static struct ir_val crossing_addr(struct lower *l, const struct crossing *x, struct ir_type t,
                                    uint32_t layout, struct ir_val r) {
   struct ir_val row = cg_s32(l, 0);
-  for (uint32_t d = 0; d + 1 < t.rank; d++)
-    row = cg_add(l, cg_muli(l, row, t.dim[d]), cg_coord(l, layout, d, r));
-  struct ir_val at =
-      cg_add(l, cg_muli(l, row, t.rank > 1 && x->row == 0 ? t.dim[t.rank - 1] : x->row),
-             cg_coord(l, layout, t.rank - 1, r));
+  for (uint32_t d = 0; d + 1 < t.rank; d++) {
+    struct ir_val coord = cg_coord(l, layout, d, r);
+    row = cg_add(l, cg_muli(l, row, t.dim[d]), coord);
+  }
+  struct ir_val last = cg_coord(l, layout, t.rank - 1, r);
+  row = cg_muli(l, row, t.rank > 1 && x->row == 0 ? t.dim[t.rank - 1] : x->row);
+  struct ir_val at = cg_add(l, row, last);
   return cg_muli(l, at, dtype_bytes((enum dtype)t.dtype, 1));
 }
 
@@ -382,9 +386,10 @@ static struct ir_val inside_tile(struct lower *l, struct ir_type t, uint32_t lay
                                  struct ir_val r) {
   struct ir_val mask = cg_bool(l, true);
   for (uint32_t d = 0; d < t.rank; d++)
-    if (cg_layout_cover(cg_layout_at(l, layout), d) > t.dim[d])
-      mask =
-          cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, cg_coord(l, layout, d, r), cg_s32(l, t.dim[d])));
+    if (cg_layout_cover(cg_layout_at(l, layout), d) > t.dim[d]) {
+      struct ir_val end = cg_s32(l, t.dim[d]);
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, cg_coord(l, layout, d, r), end));
+    }
   return mask;
 }
 
@@ -412,7 +417,8 @@ void cg_lower_convert(struct lower *l, struct ir_op o) {
   struct ir_val out[16];
   uint32_t n = layout_extent(cg_layout_at(l, from), LAYOUT_REG);
   struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w);
-  struct ir_val mask = cg_op2(l, IR_AND, cg_is_writer(l, from), inside_tile(l, tv, from, r));
+  struct ir_val inside = inside_tile(l, tv, from, r);
+  struct ir_val mask = cg_op2(l, IR_AND, cg_is_writer(l, from), inside);
   cg_eval_run(l, v, r, from, w, out);
   cg_sstore(l, x.s, crossing_addr(l, &x, tv, from, r), mask, w, out);
   cg_end_each(l, saved);

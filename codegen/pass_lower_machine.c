@@ -81,7 +81,8 @@ static void lower_grid(struct lower *l, const struct ir_val *grid_args) {
   } else {
     struct ir_val band = cg_muli(l, size[1], group);
     struct ir_val first = cg_muli(l, quotient(l, id, band), group);
-    struct ir_val rows = cg_op2(l, IR_MIN, cg_op2(l, IR_SUB, size[0], first), cg_s32(l, group));
+    struct ir_val most = cg_s32(l, group);
+    struct ir_val rows = cg_op2(l, IR_MIN, cg_op2(l, IR_SUB, size[0], first), most);
     struct ir_val in_band = remainder_of(l, id, band);
     index[0] = cg_add(l, first, remainder_of(l, in_band, rows));
     index[1] = quotient(l, in_band, rows);
