@@ -26,6 +26,96 @@ static bool check_types(const struct ir_module *m, const struct cg_target *t,
   return ok;
 }
 
+/* The tile ops that have a lowering: those that cg_lower_op knows (lower_control.c) and
+ * emit_scalar.c writes. An op of the table that is not here is refused by name. */
+static bool has_lowering(enum ir_opcode o) {
+  switch ((int)o) {
+  case IR_CONST:
+  case IR_SPLAT:
+  case IR_IOTA:
+  case IR_BROADCAST:
+  case IR_RESHAPE:
+  case IR_TRANSPOSE:
+  case IR_ITEM:
+  case IR_ADD:
+  case IR_SUB:
+  case IR_MUL:
+  case IR_DIV:
+  case IR_FLOORDIV:
+  case IR_MOD:
+  case IR_MIN:
+  case IR_MAX:
+  case IR_NEG:
+  case IR_ABS:
+  case IR_FMA:
+  case IR_EXP:
+  case IR_EXP2:
+  case IR_LOG:
+  case IR_LOG2:
+  case IR_SQRT:
+  case IR_RSQRT:
+  case IR_TANH:
+  case IR_ERF:
+  case IR_SIGMOID:
+  case IR_SIN:
+  case IR_COS:
+  case IR_AND:
+  case IR_OR:
+  case IR_XOR:
+  case IR_NOT:
+  case IR_SHL:
+  case IR_SHR:
+  case IR_EQ:
+  case IR_NE:
+  case IR_LT:
+  case IR_LE:
+  case IR_GT:
+  case IR_GE:
+  case IR_SELECT:
+  case IR_CAST:
+  case IR_REDUCE_SUM:
+  case IR_REDUCE_MAX:
+  case IR_REDUCE_MIN:
+  case IR_DOT:
+  case IR_LOAD:
+  case IR_STORE:
+  case IR_ASSERT:
+  case IR_FOR:
+  case IR_IF:
+  case IR_WHILE:
+  case IR_YIELD:
+  case IR_CONDITION:
+  case IR_RETURN: return true;
+  default: return false;
+  }
+}
+
+struct op_check {
+  struct diag_sink *diags;
+  bool said[IR_OPCODE_COUNT]; /* one error per kind of op */
+  bool failed;
+};
+
+static void check_op(void *user, struct ir_module *m, struct ir_op o) {
+  struct op_check *c = user;
+  enum ir_opcode opcode = ir_op_at(m, o)->opcode;
+  if (has_lowering(opcode))
+    return;
+  c->failed = true;
+  if (!c->said[opcode])
+    cg_error(m, c->diags, o, DIAG_LOWER_UNSUPPORTED,
+             "%s is not lowered to the GPU yet: use --on interp, or take it out",
+             ir_info(opcode)->name);
+  c->said[opcode] = true;
+}
+
+/* Ops without a lowering: one error per kind of op, at its first line. */
+static bool check_ops(struct ir_module *m, struct diag_sink *diags) {
+  struct op_check c = {.diags = diags};
+  ir_walk(m, m->body, check_op, &c);
+  return !c.failed;
+}
+
 /* Passes up to the one that makes machine IR. */
 static uint32_t scheduled_passes(const struct ir_pass *p, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
@@ -46,6 +136,8 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
   if (!check_types(tile, opt->target, diags))
     return NULL;
   struct ir_module *m = ir_clone(tile, a);
+  if (!check_ops(m, diags))
+    return NULL;
   m->target = symtab_get(m->syms, opt->target->name);
   for (unsigned k = 0; k < CG_KNOB_COUNT; k++)
     if (opt->schedule.knob[k] != CG_AUTO)

@@ -123,11 +123,6 @@ bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
     if (n->block.id && (n->opcode == IR_LOAD || n->opcode == IR_STORE) &&
         !ir_get_attr(m, o, IR_ATTR_path))
       cg_set_word(m, o, IR_ATTR_path, "frag");
-    if (n->opcode == IR_PRINT && n->block.id) {
-      cg_error(m, ctx->diags, o, DIAG_LOWER_UNSUPPORTED,
-               "print runs on the interpreter alone: use --on interp, or take it out");
-      ok = false;
-    }
   }
   m->stage = IR_SCHEDULED_STAGE;
   VEC_PUSH(m->arena, &m->roles, symtab_get(m->syms, "all"));

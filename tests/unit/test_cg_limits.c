@@ -160,6 +160,31 @@ static void refusals(void **state) {
   refuse(tf32, "sm_90a", "", DIAG_LOWER_UNSUPPORTED, "s4, two elements to a byte");
 }
 
+/* An op that the lowering does not know is refused where it stands, once, however often it is
+ * there. */
+static void ops_without_lowering(void **state) {
+  (void)state;
+  static const char text[] =
+      "kiln-ir 1 tile\nkernel k {\n  arg A: in f32 [M]\n  arg C: out f32 [M]\n"
+      "  dims M\n  grid 1\n"
+      "  body(%0: view f32(?), %1: view f32(?), %2: index, %3: index) {\n"
+      "    %4 = load %0, %3 : f32(16)\n"
+      "    print %4 {message = \"a\"} @\"k.lua\":7:3\n"
+      "    print %4 {message = \"b\"} @\"k.lua\":8:3\n"
+      "    store %1, %3, %4\n    return\n  }\n}\n";
+  struct cg_test t;
+  cg_test_begin(&t, text);
+  cg_test_args(&t, "M=16", "", 0, 1);
+  assert_false(cg_test_lower(&t, "sm_90a", ""));
+  assert_int_equal(t.diags.list.n, 1);
+  assert_int_equal(t.diags.list.at[0].id, DIAG_LOWER_UNSUPPORTED);
+  assert_int_equal(t.diags.list.at[0].loc.line, 7);
+  assert_int_equal(t.diags.list.at[0].loc.col, 3);
+  assert_string_equal(t.diags.list.at[0].message,
+                      "print is not lowered to the GPU yet: use --on interp, or take it out");
+  cg_test_end(&t);
+}
+
 static void same_input_same_text(void **state) {
   (void)state;
   const char *text[2];
@@ -222,6 +247,7 @@ int main(void) {
       cmocka_unit_test(facts_of_arguments),
       cmocka_unit_test(proofs),
       cmocka_unit_test(refusals),
+      cmocka_unit_test(ops_without_lowering),
       cmocka_unit_test(same_input_same_text),
       cmocka_unit_test(allocations_that_fail),
   };
