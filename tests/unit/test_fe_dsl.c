@@ -613,6 +613,21 @@ static void test_matmul_callback(void **state) {
   hf_free(&r.h);
 }
 
+static void test_no_oracle(void **state) {
+  (void)state;
+  struct hf h;
+  hf_init(&h);
+  const struct fe_kernel *k =
+      load(&h, "return kernel { name = 'k', args = { out('C', f32, 'N') },\n"
+               "grid = function() return 1 end, body = function() end }");
+  struct fe_problem p = {0};
+  assert_false(fe_oracle(h.file, k, &p, NULL, NULL));
+  assert_int_equal(h.diags.n_errors, 1);
+  assert_int_equal(h.diags.list.at[0].id, DIAG_NO_ORACLE);
+  assert_string_equal(h.diags.list.at[0].message, "kernel `k` has no oracle");
+  hf_free(&h);
+}
+
 static void test_inputs(void **state) {
   (void)state;
   struct hf h;
@@ -840,6 +855,7 @@ int main(void) {
       cmocka_unit_test(test_oracle_single),
       cmocka_unit_test(test_oracle_errors),
       cmocka_unit_test(test_matmul_callback),
+      cmocka_unit_test(test_no_oracle),
       cmocka_unit_test(test_inputs),
       cmocka_unit_test(test_limits),
       cmocka_unit_test(test_many_errors),

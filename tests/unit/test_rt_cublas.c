@@ -606,12 +606,25 @@ static void test_faults(void **state) {
   free_product(&p);
 }
 
+/* Without cuBLAS: the reason and the remedy, one error. */
+static void test_no_cublas(void **state) {
+  (void)state;
+  struct product p = make_product(DT_BF16, DT_BF16, 0, 10, 12, 8);
+  struct fixture f;
+  assert_int_equal(start(&f, 0), RT_OK);
+  rt_use_cublas(f.ctx, NULL, NULL);
+  assert_int_equal(one_judgement(&f, &p), RT_MISSING);
+  help_expect_diag(&f.diags, DIAG_NO_CUBLAS, "hidden");
+  assert_int_equal(f.diags.n_errors, 1);
+  stop(&f);
+  free_product(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lt_layouts),
-      cmocka_unit_test(test_f64),
-      cmocka_unit_test(test_oracle),
-      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_lt_layouts), cmocka_unit_test(test_f64),
+      cmocka_unit_test(test_oracle),     cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_no_cublas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

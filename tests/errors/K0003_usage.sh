@@ -1,0 +1,1 @@
+kiln show K1001_wrong.lua --stage assembly

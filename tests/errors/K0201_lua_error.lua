@@ -1,0 +1,11 @@
+-- kiln check K0201_lua_error.lua
+return kernel {
+  name = "example",
+  args = { tensor("X", f32, "N"), out("Y", f32, "N") },
+  grid = function(d) return cdiv(d.N, 256) end,
+  body = function(a, d, c, i)
+    local x = a.X:tile({i * 256}, {256})
+    local scale = c.scale.value -- there is no c.scale
+    a.Y:store({i * 256}, x)
+  end,
+}

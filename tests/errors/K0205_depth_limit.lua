@@ -1,0 +1,11 @@
+-- kiln check K0205_depth_limit.lua
+return kernel {
+  name = "example",
+  args = { tensor("X", f32, "N"), out("Y", f32, "N") },
+  grid = function(d) return cdiv(d.N, 256) end,
+  body = function(a, d, c, i)
+    local function fold(n) return n + fold(n - 1) end -- where does it end?
+    local x = a.X:tile({i * 256}, {256})
+    a.Y:store({i * 256}, x * fold(8))
+  end,
+}

@@ -1,0 +1,10 @@
+-- kiln check K0501_dtypes.lua
+return kernel {
+  name = "example",
+  args = { tensor("X", bf16, "N"), out("Y", f32, "N") },
+  grid = function(d) return cdiv(d.N, 256) end,
+  body = function(a, d, c, i)
+    local x = a.X:tile({i * 256}, {256})
+    a.Y:store({i * 256}, x + zeros(f32, 256))
+  end,
+}

@@ -1,0 +1,11 @@
+-- kiln run K1001_wrong.lua --on interp --shape N=300
+return kernel {
+  name = "example",
+  args = { tensor("X", f32, "N"), out("Y", f32, "N") },
+  grid = function(d) return cdiv(d.N, 256) end,
+  body = function(a, d, c, i)
+    local x = a.X:tile({i * 256}, {256})
+    a.Y:store({i * 256}, x * 2)
+  end,
+  oracle = function(t) return t.X * 3 end,
+}

@@ -1,0 +1,1 @@
+kiln check nowhere.lua
