@@ -234,9 +234,9 @@ struct rounding_search {
 
 /* Each result is an operand's value, at most with another sign. */
 static bool moves_values(enum ir_opcode op) {
-  static const enum ir_opcode movers[] = {IR_SPLAT, IR_BROADCAST,  IR_RESHAPE,    IR_TRANSPOSE,
-                                          IR_ITEM,  IR_SELECT,     IR_MIN,        IR_MAX,
-                                          IR_NEG,   IR_REDUCE_MAX, IR_REDUCE_MIN, IR_ABS};
+  static const enum ir_opcode movers[] = {
+      IR_SPLAT, IR_BROADCAST, IR_RESHAPE,    IR_TRANSPOSE,  IR_ITEM, IR_SELECT,  IR_MIN,
+      IR_MAX,   IR_NEG,       IR_REDUCE_MAX, IR_REDUCE_MIN, IR_ABS,  IR_EXTRACT, IR_CONCAT};
   for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
     if (movers[i] == op)
       return true;

@@ -28,7 +28,7 @@ static bool check_types(const struct ir_module *m, const struct cg_target *t,
 
 /* The tile ops that have a lowering: those that cg_lower_op knows (lower_control.c) and
  * emit_scalar.c writes. An op of the table that is not here is refused by name. */
-static bool has_lowering(enum ir_opcode o) {
+bool cg_has_lowering(enum ir_opcode o) {
   switch ((int)o) {
   case IR_CONST:
   case IR_SPLAT:
@@ -99,7 +99,7 @@ struct op_check {
 static void check_op(void *user, struct ir_module *m, struct ir_op o) {
   struct op_check *c = user;
   enum ir_opcode opcode = ir_op_at(m, o)->opcode;
-  if (has_lowering(opcode))
+  if (cg_has_lowering(opcode))
     return;
   c->failed = true;
   if (!c->said[opcode])

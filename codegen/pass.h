@@ -25,6 +25,8 @@ struct cg_uses cg_collect_uses(struct ir_module *m, struct arena *a);
 void cg_error(const struct ir_module *m, struct diag_sink *diags, struct ir_op op, enum diag_id id,
               const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* Does the lowering know this tile op? */
+bool cg_has_lowering(enum ir_opcode o);
 /* Each element of the result depends on the same element of the operands alone: arithmetic, math,
  * bits, comparisons, select, cast. */
 bool cg_is_elementwise(enum ir_opcode o);

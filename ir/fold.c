@@ -130,6 +130,10 @@ static bool fold_float(enum ir_opcode opcode, enum dtype t, double a, double b, 
   case IR_MAX: *out = nan ? (double)NAN : a > b ? a : b > a ? b : signbit(a) ? b : a; break;
   case IR_NEG: *out = -a; break;
   case IR_ABS: *out = fabs(a); break;
+  case IR_FLOOR: *out = floor(a); break;
+  case IR_CEIL: *out = ceil(a); break;
+  case IR_ROUND: *out = rint(a); break;
+  case IR_TRUNC: *out = trunc(a); break;
   case IR_FMA:
     /* Narrower types would round twice. */
     if (t != DT_F32 && t != DT_F64)

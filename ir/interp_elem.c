@@ -137,6 +137,15 @@ MATH(sigmoid, sigmoid)
 MATH(sin, sin)
 MATH(cos, cos)
 
+UNARY(floor_f, float, float, floorf(a))
+UNARY(floor_d, double, double, floor(a))
+UNARY(ceil_f, float, float, ceilf(a))
+UNARY(ceil_d, double, double, ceil(a))
+UNARY(round_f, float, float, rintf(a))
+UNARY(round_d, double, double, rint(a))
+UNARY(trunc_f, float, float, truncf(a))
+UNARY(trunc_d, double, double, trunc(a))
+
 BINARY(and_i, int64_t, int64_t, U64(a) & U64(b))
 BINARY(and_b, uint8_t, uint8_t, a &b)
 BINARY(or_i, int64_t, int64_t, U64(a) | U64(b))
@@ -197,6 +206,10 @@ static elem_fn *const elem[IR_OPCODE_COUNT][4] = {
     MATH_ROW(SIGMOID, sigmoid),
     MATH_ROW(SIN, sin),
     MATH_ROW(COS, cos),
+    MATH_ROW(FLOOR, floor),
+    MATH_ROW(CEIL, ceil),
+    MATH_ROW(ROUND, round),
+    MATH_ROW(TRUNC, trunc),
     [IR_AND] = {[I] = and_i, [B] = and_b},
     [IR_OR] = {[I] = or_i, [B] = or_b},
     [IR_XOR] = {[I] = xor_i, [B] = xor_b},

@@ -152,6 +152,13 @@ BY_NODE(elem)
 BY_NODE(cast)
 BY_NODE(reduce)
 BY_NODE(dot)
+BY_NODE(extract)
+BY_NODE(concat)
+BY_NODE(bitcast)
+BY_NODE(random)
+BY_NODE(mask_reduce)
+BY_NODE(arg_reduce)
+BY_NODE(scan)
 
 typedef void exec_fn(struct interp *in, struct ir_op o);
 
@@ -168,6 +175,15 @@ static exec_fn *const table[IR_OPCODE_COUNT] = {
     [IR_REDUCE_SUM] = exec_reduce,
     [IR_REDUCE_MAX] = exec_reduce,
     [IR_REDUCE_MIN] = exec_reduce,
+    [IR_REDUCE_ANY] = exec_mask_reduce,
+    [IR_REDUCE_ALL] = exec_mask_reduce,
+    [IR_ARGMAX] = exec_arg_reduce,
+    [IR_ARGMIN] = exec_arg_reduce,
+    [IR_SCAN_SUM] = exec_scan,
+    [IR_EXTRACT] = exec_extract,
+    [IR_CONCAT] = exec_concat,
+    [IR_BITCAST] = exec_bitcast,
+    [IR_RANDOM] = exec_random,
     [IR_DOT] = exec_dot,
     [IR_LOAD] = interp_load,
     [IR_STORE] = interp_store,

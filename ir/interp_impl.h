@@ -83,6 +83,13 @@ static inline size_t val_elems(const struct interp *in, struct ir_val v) {
     n *= (size_t)t->dim[k];
   return n;
 }
+/* An attribute of the op, or NULL. */
+static inline const struct ir_attr *interp_attr(const struct ir_opnode *op, enum ir_attr_key key) {
+  for (uint32_t k = 0; k < op->n_attrs; k++)
+    if (op->attrs[k].key == key)
+      return &op->attrs[k];
+  return NULL;
+}
 static inline void *val_buf(const struct interp *in, struct ir_val v) {
   return in->buf[in->slot[v.id]];
 }
@@ -120,6 +127,17 @@ void interp_reduce(struct interp *in, const struct ir_opnode *op);
 void interp_dot(struct interp *in, const struct ir_opnode *op);
 size_t interp_dot_scratch(const struct interp *in, const struct ir_opnode *op);
 size_t interp_reduce_scratch(const struct interp *in, const struct ir_opnode *op);
+
+/* interp_fold.c: reductions of masks, positions of extremes, running sums. */
+void interp_mask_reduce(struct interp *in, const struct ir_opnode *op);
+void interp_arg_reduce(struct interp *in, const struct ir_opnode *op);
+void interp_scan(struct interp *in, const struct ir_opnode *op);
+
+/* interp_part.c: parts of tiles, tiles of parts, bits, random numbers. */
+void interp_extract(struct interp *in, const struct ir_opnode *op);
+void interp_concat(struct interp *in, const struct ir_opnode *op);
+void interp_bitcast(struct interp *in, const struct ir_opnode *op);
+void interp_random(struct interp *in, const struct ir_opnode *op);
 
 /* interp_mem.c */
 void interp_load(struct interp *in, struct ir_op o);

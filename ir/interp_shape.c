@@ -15,15 +15,8 @@ static enum cell out_cell(const struct interp *in, const struct ir_opnode *op) {
   return val_cell(in, op->out[0]);
 }
 
-static const struct ir_attr *find_attr(const struct ir_opnode *op, enum ir_attr_key key) {
-  for (uint32_t k = 0; k < op->n_attrs; k++)
-    if (op->attrs[k].key == key)
-      return &op->attrs[k];
-  return NULL;
-}
-
 void interp_const(struct interp *in, const struct ir_opnode *op) {
-  const struct ir_attr *a = find_attr(op, IR_ATTR_value);
+  const struct ir_attr *a = interp_attr(op, IR_ATTR_value);
   void *o = val_buf(in, op->out[0]);
   switch (out_cell(in, op)) {
   case CELL_FLOAT: *(float *)o = (float)a->f; break;
@@ -128,7 +121,7 @@ void interp_broadcast(struct interp *in, const struct ir_opnode *op) {
 void interp_transpose(struct interp *in, const struct ir_opnode *op) {
   const struct ir_type *x = &ir_value_at(in->m, op->in[0])->type;
   const struct ir_type *o = &ir_value_at(in->m, op->out[0])->type;
-  const struct ir_attr *perm = find_attr(op, IR_ATTR_perm);
+  const struct ir_attr *perm = interp_attr(op, IR_ATTR_perm);
   int64_t dense[IR_MAX_RANK], stride[IR_MAX_RANK];
   dense_strides(x, dense);
   for (uint32_t k = 0; k < o->rank; k++)
@@ -145,7 +138,7 @@ struct reduction {
 
 static struct reduction reduction_of(const struct interp *in, const struct ir_opnode *op) {
   const struct ir_type *x = &ir_value_at(in->m, op->in[0])->type;
-  const struct ir_attr *axis = find_attr(op, IR_ATTR_axis);
+  const struct ir_attr *axis = interp_attr(op, IR_ATTR_axis);
   struct reduction r = {1, (size_t)x->dim[axis->i], 1};
   for (uint32_t k = 0; k < x->rank; k++)
     if (k < (uint32_t)axis->i)
@@ -333,7 +326,7 @@ static void dot_int(struct interp *in, const struct ir_opnode *op, size_t m, siz
 }
 
 static enum entry entry_of(const struct interp *in, const struct ir_opnode *op) {
-  const struct ir_attr *prec = find_attr(op, IR_ATTR_prec);
+  const struct ir_attr *prec = interp_attr(op, IR_ATTR_prec);
   if (!prec || in->opt.domain == INTERP_DOUBLE)
     return ENTRY_PLAIN;
   const char *name = ir_sym(in->m, prec->s);

@@ -45,7 +45,7 @@ const char *ir_type_text(struct ir_type t, struct ir_type_text *buf);
 typedef void (*ir_rule_fn)(struct ir_check *c);
 ir_rule_fn ir_rule(enum ir_rule r);
 
-/* rules.c, rules_control.c, rules_machine.c */
+/* rules.c, rules_tile.c, rules_control.c, rules_machine.c */
 #define RULE(id, text) void ir_rule_##id(struct ir_check *c);
 #include "ir/rules.def"
 

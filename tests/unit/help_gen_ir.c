@@ -360,6 +360,77 @@ static void gen_reduce(struct gen *g, enum ir_opcode opcode) {
     tame(g, o);
 }
 
+/* Masks to masks, numbers to indices, running sums. */
+static void gen_fold(struct gen *g, enum ir_opcode opcode) {
+  bool masks = ir_info(opcode)->rule == IR_RULE_mask_reduce, scan = opcode == IR_SCAN_SUM;
+  struct ir_type t = any_shape(g, masks ? DT_BOOL : any_dtype(g, is_numeric)), r = t;
+  uint32_t axis = below(g, t.rank);
+  struct ir_val v = need(g, t);
+  if (!scan)
+    r.dim[axis] = 1;
+  if (!masks && !scan)
+    r.dtype = DT_INDEX;
+  struct ir_val o = op(g, opcode, r, 1, &v);
+  set_int(g, o, IR_ATTR_axis, axis);
+  if (scan && t.dtype == DT_INDEX)
+    tame(g, o);
+}
+
+static void gen_extract(struct gen *g) {
+  struct ir_type t = any_shape(g, any_dtype(g, NULL)), r = t;
+  int64_t offsets[IR_MAX_RANK];
+  struct ir_val v = need(g, t);
+  for (uint32_t d = 0; d < t.rank; d++) {
+    r.dim[d] = chance(g, 40) ? t.dim[d] : 1 + (int64_t)below(g, (uint32_t)t.dim[d]);
+    offsets[d] = below(g, (uint32_t)(t.dim[d] - r.dim[d] + 1));
+  }
+  struct ir_val o = op(g, IR_EXTRACT, r, 1, &v);
+  struct ir_attr a = {.key = IR_ATTR_offsets, .ints = offsets, .n_ints = t.rank};
+  ir_set_attr(g->m, ir_value_at(g->m, o)->def, a);
+}
+
+static void gen_concat(struct gen *g) {
+  struct ir_type t = any_shape(g, any_dtype(g, NULL)), r = t;
+  uint32_t axis = below(g, t.rank), n = 1 + below(g, 3);
+  struct ir_val in[3];
+  r.dim[axis] = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    struct ir_type part = t;
+    part.dim[axis] = chance(g, 60) ? t.dim[axis] : 1;
+    in[i] = i && chance(g, 20) ? in[0] : need(g, part);
+    r.dim[axis] += type_of(g, in[i]).dim[axis];
+  }
+  set_int(g, op(g, IR_CONCAT, r, n, in), IR_ATTR_axis, axis);
+}
+
+static bool has_bits(enum dtype t) {
+  return t != DT_BOOL && t != DT_INDEX;
+}
+
+static void gen_bitcast(struct gen *g) {
+  struct ir_type t = any_type(g, any_dtype(g, has_bits)), r = t;
+  r.dtype = (uint8_t)any_dtype(g, has_bits);
+  int64_t from = dtype_bits((enum dtype)t.dtype), to = dtype_bits((enum dtype)r.dtype);
+  uint32_t last = t.rank ? t.rank - 1u : 0;
+  if (t.kind == IR_SCALAR) {
+    r.dtype = from == to ? r.dtype : t.dtype;
+  } else { /* a last dim that both widths fill */
+    int64_t bits = (from > to ? from : to) * (1 + (int64_t)below(g, 3));
+    t.dim[last] = bits / from;
+    r.dim[last] = bits / to;
+  }
+  struct ir_val v = need(g, t);
+  op(g, IR_BITCAST, r, 1, &v);
+}
+
+static void gen_random(struct gen *g) {
+  struct ir_type t = any_type(g, chance(g, 50) ? DT_INDEX : DT_S64);
+  struct ir_val in[2];
+  in[0] = need(g, ir_scalar(DT_S64));
+  in[1] = need(g, t);
+  set_int(g, op(g, IR_RANDOM, with_dtype(t, DT_S32), 2, in), IR_ATTR_word, below(g, 4));
+}
+
 static void gen_dot(struct gen *g) {
   static const enum dtype pairs[][2] = {{DT_BF16, DT_F32}, {DT_F16, DT_F32},  {DT_F16, DT_F16},
                                         {DT_F32, DT_F32},  {DT_E4M3, DT_F32}, {DT_E5M2, DT_F32},
@@ -387,7 +458,10 @@ static void gen_dot(struct gen *g) {
     ir_set_attr(g->m, ir_value_at(g->m, o)->def, a);
   }
   if (zero && chance(g, 60)) {
-    struct ir_val sum[2] = {need(g, t), o};
+    /* Not -0.0: the sign of a sum that is zero is open, and here it would show the order. */
+    struct ir_val s = push(g, ir_const_num(&g->b, pairs[p][1], 0)), clean[2] = {need(g, t)};
+    clean[1] = op(g, IR_SPLAT, t, 1, &s);
+    struct ir_val sum[2] = {op(g, IR_ADD, t, 2, clean), o};
     op(g, IR_ADD, t, 2, chance(g, 50) ? sum : (struct ir_val[]){sum[1], sum[0]});
   }
 }
@@ -584,6 +658,13 @@ static bool gen_op(struct gen *g, enum ir_opcode opcode) {
     cast_to(g, any_dtype(g, NULL), need(g, any_type(g, any_dtype(g, NULL))));
     return true;
   case IR_RULE_reduce: gen_reduce(g, opcode); return true;
+  case IR_RULE_mask_reduce:
+  case IR_RULE_arg_reduce:
+  case IR_RULE_scan: gen_fold(g, opcode); return true;
+  case IR_RULE_extract: gen_extract(g); return true;
+  case IR_RULE_concat: gen_concat(g); return true;
+  case IR_RULE_bitcast: gen_bitcast(g); return true;
+  case IR_RULE_random: gen_random(g); return true;
   case IR_RULE_dot: gen_dot(g); return true;
   case IR_RULE_load: load(g, any_shape(g, any_dtype(g, NULL))); return true;
   case IR_RULE_store: store(g, need(g, any_type(g, any_dtype(g, NULL)))); return true;
@@ -614,7 +695,8 @@ static void gen_block(struct gen *g, uint32_t n_ops) {
     enum ir_opcode opcode;
     do
       opcode = (enum ir_opcode)(1 + below(g, IR_OPCODE_COUNT - 1));
-    while (!(ir_info(opcode)->stages >> IR_TILE_STAGE & 1) || !gen_op(g, opcode));
+    while (!(ir_info(opcode)->stages >> IR_TILE_STAGE & 1) ||
+           (g->opt->allowed && !g->opt->allowed(opcode)) || !gen_op(g, opcode));
   }
 }
 

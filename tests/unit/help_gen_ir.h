@@ -14,7 +14,10 @@ struct gen_ir {
   uint64_t seed;
   uint32_t n_ops;     /* about so many */
   uint32_t max_depth; /* of nested blocks */
-  bool plain_dots;    /* no dot starts at a constant zero: see rule 4 of pass_canonicalise.c */
+  /* Ops that may be made for their own sake (NULL: all); constants, casts, loads and stores come
+   * with the others. */
+  bool (*allowed)(enum ir_opcode o);
+  bool plain_dots; /* no dot starts at a constant zero: see rule 4 of pass_canonicalise.c */
   uint32_t count[IR_OPCODE_COUNT]; /* out: ops made, added up over calls */
 };
 
