@@ -123,6 +123,38 @@ static inline struct fe_file *dsl_of(lua_State *L) {
  * upvalues. */
 void dsl_register(lua_State *L, struct fe_file *f, const luaL_Reg *list);
 
+/* ---- dsl_table.c: the table of the language, dsl.def ---- */
+
+enum dsl_owner {
+  DSL_OF_part, /* a heading */
+  DSL_OF_global,
+  DSL_OF_tile, /* methods and fields of these */
+  DSL_OF_array,
+  DSL_OF_tensor,
+  DSL_OF_rng,
+  DSL_OF_kernel,
+  DSL_OF_description, /* fields of kernel{} */
+  DSL_OF_case         /* and of its cases */
+};
+struct dsl_entry {
+  enum dsl_owner owner;
+  const char *name, *on, *ops;
+  const char *signature; /* of a value: its type */
+  const char *example, *text;
+  lua_CFunction fn; /* NULL: a value, or registered elsewhere */
+};
+const struct dsl_entry *dsl_entries(uint32_t *n);
+/* Registers the owner's functions in the table on top. */
+void dsl_register_all(lua_State *L, struct fe_file *f, enum dsl_owner owner);
+/* The owner's names, in the table's order. */
+const char *const *dsl_names(struct fe_file *f, enum dsl_owner owner, uint32_t *n);
+bool dsl_is_named(enum dsl_owner owner, const char *name);
+/* " (did you mean `x`?)" for the nearest of the names, or "". */
+const char *dsl_nearest(struct fe_file *f, const char *name, const char *const *names, uint32_t n);
+#define DSL_FN(owner, name, on, ops, signature, example, text)                                     \
+  int dsl_fn_##owner##_##name(lua_State *L);
+#include "frontend/dsl.def"
+
 /* ---- trace_value.c: types, values, operands, messages ---- */
 
 struct fe_type dsl_type_id(struct fe_file *f, struct ir_type t);
@@ -221,11 +253,9 @@ bool dsl_push_method(lua_State *L, bool view, int key);
 
 /* ---- dsl_*.c: globals ---- */
 
-void dsl_open_tile(lua_State *L, struct fe_file *f);  /* dsl_tile.c */
-void dsl_open_math(lua_State *L, struct fe_file *f);  /* dsl_math.c */
+void dsl_open_math(lua_State *L);                     /* dsl_math.c: constants */
 void dsl_open_dtype(lua_State *L, struct fe_file *f); /* dsl_dtype.c */
 void dsl_open_array(lua_State *L, struct fe_file *f); /* dsl_array.c */
-void dsl_open_host(lua_State *L, struct fe_file *f);  /* dsl_host.c */
 void dsl_seed(struct fe_file *f, uint64_t seed);
 void dsl_push_rng(lua_State *L, struct fe_file *f);
 void dsl_open_kernel(lua_State *L, struct fe_file *f); /* kernel.c */
@@ -242,8 +272,6 @@ bool dsl_sizes_at(struct fe_file *f, int first, int last, const char *what, uint
                   int64_t dim[IR_MAX_RANK]);
 /* An axis of a value of the rank; -1 after an error. */
 int dsl_axis_at(struct fe_file *f, int idx, const char *what, uint32_t rank);
-/* " (did you mean `x`?)" for the nearest of the names, or "". */
-const char *dsl_nearest(struct fe_file *f, const char *name, const char *const *names, uint32_t n);
 
 /* ---- dsl_array.c: host arrays, what oracles compute with ---- */
 

@@ -323,7 +323,7 @@ static struct dsl_array *self(lua_State *L, const char *what) {
   return a;
 }
 
-static int array_transpose(lua_State *L) {
+int dsl_fn_array_T(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = self(L, "T()");
   if (a->rank < 2)
@@ -352,15 +352,15 @@ static int rank_2(lua_State *L, const char *what, uint32_t keep) {
   return 1;
 }
 
-static int array_row(lua_State *L) {
+int dsl_fn_array_row(lua_State *L) {
   return rank_2(L, "row()", 1);
 }
 
-static int array_col(lua_State *L) {
+int dsl_fn_array_col(lua_State *L) {
   return rank_2(L, "col()", 0);
 }
 
-static int array_reshape(lua_State *L) {
+int dsl_fn_array_reshape(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = self(L, "reshape(...)");
   int n = lua_gettop(L) - 1;
@@ -392,7 +392,7 @@ static int64_t list_entry(lua_State *L, int idx, uint32_t d, const char *what) {
 }
 
 /* a:slice(offsets, sizes) */
-static int array_slice(lua_State *L) {
+int dsl_fn_array_slice(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = self(L, "slice(offsets, sizes)");
   struct dsl_array *v = push_view(L, 1);
@@ -410,7 +410,7 @@ static int array_slice(lua_State *L) {
 }
 
 /* a:at(i, j, ...) */
-static int array_at(lua_State *L) {
+int dsl_fn_array_at(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = self(L, "at(...)");
   int64_t i[IR_MAX_RANK];
@@ -443,8 +443,12 @@ static int array_index(lua_State *L) {
       return 1;
     }
   }
-  fe_error(f->fe, DIAG_OPERAND, "an array has no %s; it has T, row, col, reshape, slice, at, shape",
-           lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : fe_describe(f->fe, 2));
+  uint32_t n;
+  const char *const *names = dsl_names(f, DSL_OF_array, &n);
+  const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+  fe_error(f->fe, DIAG_OPERAND, "an array has no %s%s; it has %s",
+           key ? key : fe_describe(f->fe, 2), key ? dsl_nearest(f, key, names, n) : "",
+           dsl_join(f, names, n));
 }
 
 static int array_tostring(lua_State *L) {
@@ -460,9 +464,6 @@ void dsl_open_array(lua_State *L, struct fe_file *f) {
       {"__pow", array_pow},           {"__unm", array_neg},    {"__lt", array_compare},
       {"__le", array_compare},        {"__eq", array_compare}, {"__index", array_index},
       {"__tostring", array_tostring}, {"__gc", array_gc},      {NULL, NULL}};
-  static const luaL_Reg methods[] = {
-      {"T", array_transpose}, {"row", array_row}, {"col", array_col}, {"reshape", array_reshape},
-      {"slice", array_slice}, {"at", array_at},   {NULL, NULL}};
   lua_newtable(L);
   dsl_register(L, f, meta);
   lua_pushliteral(L, "array");
@@ -471,6 +472,6 @@ void dsl_open_array(lua_State *L, struct fe_file *f) {
   lua_setfield(L, -2, "__metatable");
   lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
   lua_newtable(L);
-  dsl_register(L, f, methods);
+  dsl_register_all(L, f, DSL_OF_array);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &method_key);
 }

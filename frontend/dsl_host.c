@@ -65,7 +65,7 @@ static void one_matmul(lua_State *L, struct fe_file *f, const struct fe_matmul *
     x->c[i] = dsl_round(f, x->c[i]);
 }
 
-static int host_matmul(lua_State *L) {
+int dsl_fn_global_matmul(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 2);
   struct dsl_array *a = arg_array(L, f, 1, "matmul"), *b = arg_array(L, f, 2, "matmul");
@@ -111,7 +111,7 @@ static int host_matmul(lua_State *L) {
 /* ---- softmax, mean ---- */
 
 /* Over the last axis: exp(x - max) / sum. A row of -inf alone gives NaN. */
-static int host_softmax(lua_State *L) {
+int dsl_fn_global_softmax(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 1);
   struct dsl_array *x = arg_array(L, f, 1, "softmax");
@@ -137,7 +137,7 @@ static double divide(const double *x) {
 }
 
 /* mean(x, axis), mean(x) */
-static int host_mean(lua_State *L) {
+int dsl_fn_global_mean(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   int n = lua_gettop(L);
   lua_settop(L, 2);
@@ -156,7 +156,7 @@ static int host_mean(lua_State *L) {
 }
 
 /* map(fn, x, ...): fn of the elements, at equal shapes. */
-static int host_map(lua_State *L) {
+int dsl_fn_global_map(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   int n = lua_gettop(L) - 1;
   luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -192,17 +192,6 @@ static int host_map(lua_State *L) {
     lua_pop(L, 1);
   }
   return 1;
-}
-
-void dsl_open_host(lua_State *L, struct fe_file *f) {
-  static const luaL_Reg list[] = {{"matmul", host_matmul},
-                                  {"softmax", host_softmax},
-                                  {"mean", host_mean},
-                                  {"map", host_map},
-                                  {NULL, NULL}};
-  lua_pushglobaltable(L);
-  dsl_register(L, f, list);
-  lua_pop(L, 1);
 }
 
 /* ---- random numbers: xoshiro256**, seeded by splitmix64 ---- */
@@ -283,19 +272,17 @@ static int random_values(lua_State *L, enum random_kind kind) {
   return 1;
 }
 
-static int random_normal(lua_State *L) {
+int dsl_fn_rng_normal(lua_State *L) {
   return random_values(L, RANDOM_NORMAL);
 }
-static int random_uniform(lua_State *L) {
+int dsl_fn_rng_uniform(lua_State *L) {
   return random_values(L, RANDOM_UNIFORM);
 }
-static int random_int(lua_State *L) {
+int dsl_fn_rng_int(lua_State *L) {
   return random_values(L, RANDOM_INT);
 }
 
 void dsl_push_rng(lua_State *L, struct fe_file *f) {
-  static const luaL_Reg list[] = {
-      {"normal", random_normal}, {"uniform", random_uniform}, {"int", random_int}, {NULL, NULL}};
   lua_newtable(L);
-  dsl_register(L, f, list);
+  dsl_register_all(L, f, DSL_OF_rng);
 }

@@ -202,7 +202,7 @@ static int call_unary(lua_State *L, const char *what, dsl_fn host, enum ir_opcod
   X(silu, IR_NO_OP, d_silu)
 
 #define X(name, op, build)                                                                         \
-  static int math_##name(lua_State *L) {                                                           \
+  int dsl_fn_global_##name(lua_State *L) {                                                         \
     return call_unary(L, #name, h_##name, op, build);                                              \
   }
 UNARY(X)
@@ -267,11 +267,11 @@ static int min_max(lua_State *L, const char *what, bool is_max) {
   return 1;
 }
 
-static int math_min(lua_State *L) {
+int dsl_fn_global_min(lua_State *L) {
   return min_max(L, "min", false);
 }
 
-static int math_max(lua_State *L) {
+int dsl_fn_global_max(lua_State *L) {
   return min_max(L, "max", true);
 }
 
@@ -315,7 +315,7 @@ static int compare(lua_State *L, const char *what, dsl_fn host, enum fe_op op) {
   X(ne, FE_OP_NE)
 
 #define X(name, op)                                                                                \
-  static int math_##name(lua_State *L) {                                                           \
+  int dsl_fn_global_##name(lua_State *L) {                                                         \
     return compare(L, #name, h_##name, op);                                                        \
   }
 COMPARE(X)
@@ -355,7 +355,7 @@ static struct dsl_val *cdiv_dev(struct fe_file *f, const struct dsl_opnd *a,
   return one(f, IR_NEG, "cdiv", q);
 }
 
-static int math_cdiv(lua_State *L) {
+int dsl_fn_global_cdiv(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   if (lua_gettop(L) != 2) {
     fe_soft_error(f->fe, DIAG_OPERAND, "cdiv takes (a, b), got %d value%s", lua_gettop(L),
@@ -378,25 +378,11 @@ static int math_cdiv(lua_State *L) {
   return 1;
 }
 
-void dsl_open_math(lua_State *L, struct fe_file *f) {
-  static const luaL_Reg list[] = {
-#define X(name, op, build) {#name, math_##name},
-      UNARY(X)
-#undef X
-#define X(name, op) {#name, math_##name},
-          COMPARE(X)
-#undef X
-              {"min", math_min},
-      {"max", math_max},
-      {"cdiv", math_cdiv},
-      {NULL, NULL}};
-  lua_pushglobaltable(L);
-  dsl_register(L, f, list);
+void dsl_open_math(lua_State *L) {
   lua_pushnumber(L, HUGE_VAL);
-  lua_setfield(L, -2, "inf");
+  lua_setglobal(L, "inf");
   lua_pushnumber(L, 1.44269504088896340736);
-  lua_setfield(L, -2, "log2e");
+  lua_setglobal(L, "log2e");
   lua_pushnumber(L, 3.14159265358979323846);
-  lua_setfield(L, -2, "pi");
-  lua_pop(L, 1);
+  lua_setglobal(L, "pi");
 }

@@ -15,7 +15,7 @@ static struct dsl_val *self_tile(struct fe_file *f, const char *what) {
   return v;
 }
 
-static int tile_transpose(lua_State *L) {
+int dsl_fn_tile_T(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_val *v = self_tile(f, ":T()");
   dsl_push(f, v ? dsl_transpose(f, v) : NULL);
@@ -40,15 +40,15 @@ static int make_rank_2(lua_State *L, bool row) {
   return 1;
 }
 
-static int tile_row(lua_State *L) {
+int dsl_fn_tile_row(lua_State *L) {
   return make_rank_2(L, true);
 }
 
-static int tile_col(lua_State *L) {
+int dsl_fn_tile_col(lua_State *L) {
   return make_rank_2(L, false);
 }
 
-static int tile_reshape(lua_State *L) {
+int dsl_fn_tile_reshape(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_val *v = self_tile(f, ":reshape(...)");
   uint32_t rank;
@@ -167,7 +167,7 @@ static bool read_options(lua_State *L, struct fe_file *f, int idx, bool *has_pad
   return ok;
 }
 
-static int view_tile(lua_State *L) {
+int dsl_fn_tensor_tile(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_view *v = self_view(L, f, "tile");
   lua_settop(L, 4);
@@ -182,7 +182,7 @@ static int view_tile(lua_State *L) {
   return 1;
 }
 
-static int view_store(lua_State *L) {
+int dsl_fn_tensor_store(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_view *v = self_view(L, f, "store");
   lua_settop(L, 3);
@@ -197,21 +197,15 @@ static int view_store(lua_State *L) {
   return 0;
 }
 
-static void open_table(lua_State *L, struct fe_file *f, const luaL_Reg *list, const char *key) {
+static void open_table(lua_State *L, struct fe_file *f, enum dsl_owner owner, const char *key) {
   lua_newtable(L);
-  dsl_register(L, f, list);
+  dsl_register_all(L, f, owner);
   lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
 void dsl_open_methods(lua_State *L, struct fe_file *f) {
-  static const luaL_Reg tile[] = {{"T", tile_transpose},
-                                  {"row", tile_row},
-                                  {"col", tile_col},
-                                  {"reshape", tile_reshape},
-                                  {NULL, NULL}};
-  static const luaL_Reg view[] = {{"tile", view_tile}, {"store", view_store}, {NULL, NULL}};
-  open_table(L, f, tile, &tile_key);
-  open_table(L, f, view, &view_key);
+  open_table(L, f, DSL_OF_tile, &tile_key);
+  open_table(L, f, DSL_OF_tensor, &view_key);
 }
 
 bool dsl_push_method(lua_State *L, bool view, int key) {

@@ -67,15 +67,15 @@ static int fill(lua_State *L, const char *what, int first) {
   return give(f, v ? dsl_grow(f, v, ir_tile(t, rank, dim)) : NULL);
 }
 
-static int tile_zeros(lua_State *L) {
+int dsl_fn_global_zeros(lua_State *L) {
   return fill(L, "zeros", 2);
 }
 
-static int tile_full(lua_State *L) {
+int dsl_fn_global_full(lua_State *L) {
   return fill(L, "full", 3);
 }
 
-static int tile_iota(lua_State *L) {
+int dsl_fn_global_iota(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 2);
   int axis = dsl_axis_at(f, 1, "iota", 2);
@@ -121,7 +121,7 @@ static bool range_bound(struct fe_file *f, int idx, struct dsl_opnd *out) {
   return false;
 }
 
-static int make_range(lua_State *L) {
+int dsl_fn_global_range(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   int n = lua_gettop(L);
   struct dsl_range *r = ARENA_NEW(fe_trace_arena(f->fe), struct dsl_range);
@@ -149,7 +149,7 @@ static int make_range(lua_State *L) {
 /* ---- dot, cast, where ---- */
 
 /* dot(a, b [, acc] [, {prec = "tf32"}]) */
-static int tile_dot(lua_State *L) {
+int dsl_fn_global_dot(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   int n = lua_gettop(L);
   const char *prec = NULL;
@@ -185,7 +185,7 @@ static double round_elem(const double *x) {
   return num_round((enum dtype)(int)x[1], x[0]);
 }
 
-static int tile_cast(lua_State *L) {
+int dsl_fn_global_cast(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 2);
   enum dtype t;
@@ -207,7 +207,7 @@ static double select_elem(const double *x) {
   return x[0] != 0 ? x[1] : x[2];
 }
 
-static int tile_where(lua_State *L) {
+int dsl_fn_global_where(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   if (lua_gettop(L) != 3) {
     fe_soft_error(f->fe, DIAG_OPERAND, "where takes (mask, x, y), got %d value%s", lua_gettop(L),
@@ -269,7 +269,7 @@ static int reduce(lua_State *L, const char *what, enum dsl_fold fold, int axis) 
 }
 
 #define REDUCTION(name, fold, axis)                                                                \
-  static int tile_##name(lua_State *L) {                                                           \
+  int dsl_fn_global_##name(lua_State *L) {                                                         \
     return reduce(L, #name, fold, axis);                                                           \
   }
 REDUCTION(rowsum, DSL_SUM, 1)
@@ -282,26 +282,3 @@ REDUCTION(sum, DSL_SUM, -1)
 REDUCTION(amax, DSL_MAX, -1)
 REDUCTION(amin, DSL_MIN, -1)
 #undef REDUCTION
-
-void dsl_open_tile(lua_State *L, struct fe_file *f) {
-  static const luaL_Reg list[] = {{"zeros", tile_zeros},
-                                  {"full", tile_full},
-                                  {"iota", tile_iota},
-                                  {"range", make_range},
-                                  {"dot", tile_dot},
-                                  {"cast", tile_cast},
-                                  {"where", tile_where},
-                                  {"rowsum", tile_rowsum},
-                                  {"rowmax", tile_rowmax},
-                                  {"rowmin", tile_rowmin},
-                                  {"colsum", tile_colsum},
-                                  {"colmax", tile_colmax},
-                                  {"colmin", tile_colmin},
-                                  {"sum", tile_sum},
-                                  {"amax", tile_amax},
-                                  {"amin", tile_amin},
-                                  {NULL, NULL}};
-  lua_pushglobaltable(L);
-  dsl_register(L, f, list);
-  lua_pop(L, 1);
-}

@@ -6,10 +6,6 @@
 
 static const char meta_key = 0, any_key = 0; /* addresses: registry keys */
 
-static const char *const fields[] = {"args",  "body", "cases",  "const",    "grid", "inputs",
-                                     "legal", "name", "oracle", "schedule", "tune"};
-#define N_FIELDS ((uint32_t)(sizeof fields / sizeof *fields))
-
 /* ---- helpers ---- */
 
 const char *dsl_join(struct fe_file *f, const char *const *names, uint32_t n) {
@@ -340,17 +336,14 @@ static int read_function(lua_State *L, struct fe_file *f, const struct fe_kernel
 }
 
 static void check_fields(lua_State *L, struct fe_file *f, int table) {
-  uint32_t n;
+  uint32_t n, n_fields;
   const char **keys = dsl_sorted_keys(L, f, table, "kernel", &n);
-  for (uint32_t i = 0; i < n; i++) {
-    bool known = false;
-    for (uint32_t j = 0; j < N_FIELDS; j++)
-      known |= str_eq(keys[i], fields[j]);
-    if (!known)
+  const char *const *fields = dsl_names(f, DSL_OF_description, &n_fields);
+  for (uint32_t i = 0; i < n; i++)
+    if (!dsl_is_named(DSL_OF_description, keys[i]))
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "a kernel has no field `%s`%s; the fields are %s",
-                    keys[i], dsl_nearest(f, keys[i], fields, N_FIELDS),
-                    dsl_join(f, fields, N_FIELDS));
-  }
+                    keys[i], dsl_nearest(f, keys[i], fields, n_fields),
+                    dsl_join(f, fields, n_fields));
 }
 
 static struct dsl_kernel *to_kernel(lua_State *L, int idx) {
@@ -409,7 +402,7 @@ static int describe_kernel(lua_State *L, struct fe_file *f) {
   return 1;
 }
 
-static int make_kernel(lua_State *L) {
+int dsl_fn_global_kernel(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 1);
   if (lua_type(L, 1) != LUA_TTABLE)
@@ -428,7 +421,7 @@ static void copy_fields(lua_State *L, int from, int to) {
 }
 
 /* k:with{...}: the same kernel with some fields of its description replaced. */
-static int kernel_with(lua_State *L) {
+int dsl_fn_kernel_with(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 2);
   if (!to_kernel(L, 1) || lua_type(L, 2) != LUA_TTABLE)
@@ -458,15 +451,17 @@ static int kernel_with(lua_State *L) {
 
 static int kernel_index(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  if (lua_type(L, 2) == LUA_TSTRING && str_eq(lua_tostring(L, 2), "with")) {
-    static const luaL_Reg list[] = {{"with", kernel_with}, {NULL, NULL}};
+  const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+  if (key && dsl_is_named(DSL_OF_kernel, key)) {
     lua_newtable(L);
-    dsl_register(L, f, list);
-    lua_getfield(L, -1, "with");
+    dsl_register_all(L, f, DSL_OF_kernel);
+    lua_getfield(L, -1, key);
     return 1;
   }
-  fe_error(f->fe, DIAG_KERNEL_FIELD, "a kernel has no %s; it has with",
-           lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : fe_describe(f->fe, 2));
+  uint32_t n;
+  const char *const *names = dsl_names(f, DSL_OF_kernel, &n);
+  fe_error(f->fe, DIAG_KERNEL_FIELD, "a kernel has no %s; it has %s",
+           key ? key : fe_describe(f->fe, 2), dsl_join(f, names, n));
 }
 
 static int kernel_tostring(lua_State *L) {
@@ -501,10 +496,6 @@ void dsl_open_kernel(lua_State *L, struct fe_file *f) {
   lua_pushvalue(L, -1);
   lua_setglobal(L, "any");
   lua_rawsetp(L, LUA_REGISTRYINDEX, &any_key);
-  static const luaL_Reg list[] = {{"kernel", make_kernel}, {NULL, NULL}};
-  lua_pushglobaltable(L);
-  dsl_register(L, f, list);
-  lua_pop(L, 1);
 }
 
 /* ---- files ---- */
@@ -567,12 +558,13 @@ static void run_load(struct fe_state *fe, void *user) {
   fe_set_tracer(fe, &f->tracer);
   dsl_open_dtype(L, f);
   dsl_open_methods(L, f);
-  dsl_open_tile(L, f);
-  dsl_open_math(L, f);
+  dsl_open_math(L);
   dsl_open_array(L, f);
-  dsl_open_host(L, f);
   dsl_open_arg(L, f);
   dsl_open_kernel(L, f);
+  lua_pushglobaltable(L);
+  dsl_register_all(L, f, DSL_OF_global);
+  lua_pop(L, 1);
   fe_load_text(fe, c->name, c->text, c->n);
   fe_call(fe, 0, 1);
   struct diag_loc file = DIAG_NOWHERE;

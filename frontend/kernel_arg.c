@@ -146,20 +146,20 @@ static int declare(lua_State *L, const char *what, enum ir_arg_kind kind) {
   return 1;
 }
 
-static int declare_tensor(lua_State *L) {
+int dsl_fn_global_tensor(lua_State *L) {
   return declare(L, "tensor", IR_ARG_IN);
 }
-static int declare_out(lua_State *L) {
+int dsl_fn_global_out(lua_State *L) {
   return declare(L, "out", IR_ARG_OUT);
 }
-static int declare_inout(lua_State *L) {
+int dsl_fn_global_inout(lua_State *L) {
   return declare(L, "inout", IR_ARG_INOUT);
 }
-static int declare_scalar(lua_State *L) {
+int dsl_fn_global_scalar(lua_State *L) {
   return declare(L, "scalar", IR_ARG_SCALAR);
 }
 
-static int declare_optional(lua_State *L) {
+int dsl_fn_global_optional(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   lua_settop(L, 1);
   const struct dsl_arg_spec *s = dsl_to_arg(L, 1);
@@ -173,7 +173,7 @@ static int declare_optional(lua_State *L) {
   return 1;
 }
 
-static int declare_scratch(lua_State *L) {
+int dsl_fn_global_scratch(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   fe_error(f->fe, DIAG_NOT_AVAILABLE, "scratch arguments are not available yet");
 }
@@ -185,13 +185,6 @@ static int spec_tostring(lua_State *L) {
 }
 
 void dsl_open_arg(lua_State *L, struct fe_file *f) {
-  static const luaL_Reg list[] = {{"tensor", declare_tensor},
-                                  {"out", declare_out},
-                                  {"inout", declare_inout},
-                                  {"scalar", declare_scalar},
-                                  {"optional", declare_optional},
-                                  {"scratch", declare_scratch},
-                                  {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__tostring", spec_tostring}, {NULL, NULL}};
   lua_newtable(L);
   dsl_register(L, f, meta);
@@ -200,7 +193,4 @@ void dsl_open_arg(lua_State *L, struct fe_file *f) {
   lua_pushboolean(L, 0);
   lua_setfield(L, -2, "__metatable");
   lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
-  lua_pushglobaltable(L);
-  dsl_register(L, f, list);
-  lua_pop(L, 1);
 }

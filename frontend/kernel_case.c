@@ -52,10 +52,6 @@ void dsl_read_schedule(lua_State *L, struct fe_file *f, struct fe_kernel *k, int
 
 /* ---- cases ---- */
 
-static const char *const fields[] = {"absent", "const", "layout", "scalar",
-                                     "seed",   "set",   "shape",  "stride"};
-#define N_FIELDS ((uint32_t)(sizeof fields / sizeof *fields))
-
 struct case_reader {
   lua_State *L;
   struct fe_file *f;
@@ -270,15 +266,13 @@ static void read_case(const struct case_reader *r, int table, struct fe_case *c)
   uint32_t n;
   c->loc = r->k->loc;
   const char **keys = dsl_sorted_keys(L, f, table, what_of(r, "fields"), &n);
-  for (uint32_t i = 0; i < n; i++) {
-    bool known = false;
-    for (uint32_t j = 0; j < N_FIELDS; j++)
-      known |= str_eq(keys[i], fields[j]);
-    if (!known)
+  uint32_t n_fields;
+  const char *const *fields = dsl_names(f, DSL_OF_case, &n_fields);
+  for (uint32_t i = 0; i < n; i++)
+    if (!dsl_is_named(DSL_OF_case, keys[i]))
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s: there is no such field%s; the fields are %s",
-                    what_of(r, keys[i]), dsl_nearest(f, keys[i], fields, N_FIELDS),
-                    dsl_join(f, fields, N_FIELDS));
-  }
+                    what_of(r, keys[i]), dsl_nearest(f, keys[i], fields, n_fields),
+                    dsl_join(f, fields, n_fields));
   read_shape(r, table, c);
   const char **names = choice_names(r, true, &n);
   struct named_list l = read_named(r, table, "const", names, n, "const");

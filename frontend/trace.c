@@ -52,19 +52,14 @@ static void select_values(void *user, int mask, int yes, int no) {
 
 /* ---- fields and methods ---- */
 
-static const char *const tile_names[] = {"T", "row", "col", "reshape", "dtype", "shape"};
-static const char *const view_names[] = {"tile", "store", "dtype"};
-
-static void refuse_name(struct fe_file *f, const struct fe_dev *h, int key,
-                        const char *const *names, uint32_t n) {
+static void refuse_name(struct fe_file *f, const struct fe_dev *h, int key, enum dsl_owner owner) {
   lua_State *L = fe_lua(f->fe);
-  struct strbuf b = {.arena = fe_trace_arena(f->fe)};
-  for (uint32_t i = 0; i < n; i++)
-    sb_printf(&b, "%s%s", i ? ", " : "", names[i]);
+  uint32_t n;
+  const char *const *names = dsl_names(f, owner, &n);
   const char *key_text = lua_type(L, key) == LUA_TSTRING ? lua_tostring(L, key) : NULL;
   if (key_text)
     fe_soft_error(f->fe, DIAG_OPERAND, "%s has no `%s`%s; it has %s", f->tracer.describe(f, h),
-                  key_text, dsl_nearest(f, key_text, names, n), sb_str(&b));
+                  key_text, dsl_nearest(f, key_text, names, n), dsl_join(f, names, n));
   else
     fe_soft_error(f->fe, DIAG_STAGE_OPERAND,
                   "%s cannot be indexed by %s; read a part of a tensor with t:tile(offsets, sizes)",
@@ -97,7 +92,7 @@ static void index_dev(void *user, int obj, int key) {
     }
     if (dsl_push_method(L, false, key))
       return;
-    refuse_name(f, h, key, tile_names, sizeof tile_names / sizeof *tile_names);
+    refuse_name(f, h, key, DSL_OF_tile);
   } else if (h->kind == FE_DEV_OBJECT) {
     const struct dsl_view *v = (const struct dsl_view *)h;
     if (str_eq(name, "dtype")) {
@@ -106,7 +101,7 @@ static void index_dev(void *user, int obj, int key) {
     }
     if (dsl_push_method(L, true, key))
       return;
-    refuse_name(f, h, key, view_names, sizeof view_names / sizeof *view_names);
+    refuse_name(f, h, key, DSL_OF_tensor);
   } else {
     fe_soft_error(f->fe, DIAG_OPERAND, "a range only goes into `for k in range(lo, hi, step)`");
   }
