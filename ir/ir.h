@@ -356,7 +356,7 @@ struct ir_run_options {
 bool ir_run_passes(struct ir_module *m, const struct ir_pass *passes, uint32_t n,
                    struct diag_sink *diags, const struct ir_run_options *opt);
 
-/* The target-independent pipeline: canonicalise, cse, dce. */
+/* The target-independent pipeline: passes.def, in order. */
 const struct ir_pass *ir_tile_pipeline(uint32_t *n);
 
 #endif
