@@ -60,6 +60,7 @@ static void set_entry(struct interp *in, const struct interp_arg *args) {
     case CELL_DOUBLE: *(double *)o = num_round(a->dtype, args[k].f); break;
     case CELL_INT: *(int64_t *)o = args[k].i; break;
     case CELL_BOOL: *(uint8_t *)o = args[k].i != 0; break;
+    case CELL_PAYLOAD: *(int64_t *)o = interp_embed(num_round(a->dtype, args[k].f)); break;
     }
   }
   for (uint32_t d = 0; d < m->dims.n; d++)
@@ -105,6 +106,8 @@ static void run(void *user) {
   struct run *r = user;
   struct interp *in = &r->in;
   if (!interp_bind(in, r->args, r->n_args))
+    return;
+  if (in->opt.domain == INTERP_ALGEBRAIC && !interp_algebra_begin(in))
     return;
   interp_plan(in);
   if (in->opt.check_races) /* the walk hands out a module that may be changed; this one does not */

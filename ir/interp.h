@@ -4,11 +4,14 @@
  * other, on tensors in host memory. It knows nothing of threads, layouts or memory spaces: what a
  * lowering may do is whatever gives these results. docs/numerics.md states the policy per op.
  *
- * Two domains. ROUNDED: each op computes as its dtype does and rounds to it. DOUBLE: float values
+ * Three domains. ROUNDED: each op computes as its dtype does and rounds to it. DOUBLE: float values
  * are kept in double and never rounded on the way (casts between float types only saturate where
  * the type does); integers are exact in both. Inputs are read as they lie in memory, so both
  * domains see the same rounded inputs; in DOUBLE a float argument may also be given as an f64
- * array, which is how unrounded outputs are received. */
+ * array, which is how unrounded outputs are received. ALGEBRAIC: float values are payloads:
+ * integers modulo 2^64 on which sums and products are exact, so that two ways to compute the same
+ * thing agree bit for bit or differ (docs/numerics.md has the laws); every float argument is then
+ * an s64 array of payloads. */
 #ifndef KILN_IR_INTERP_H
 #define KILN_IR_INTERP_H
 
@@ -26,14 +29,21 @@ struct interp_tensor {
 };
 
 /* The value of module argument k. A scalar takes i (integer or bool dtype) or f (float dtype; it is
- * rounded to the dtype in both domains, as the launch would). */
+ * rounded to the dtype in every domain, as the launch would). */
 struct interp_arg {
   struct interp_tensor tensor;
   int64_t i;
   double f;
 };
 
-enum interp_domain { INTERP_ROUNDED, INTERP_DOUBLE };
+enum interp_domain { INTERP_ROUNDED, INTERP_DOUBLE, INTERP_ALGEBRAIC };
+
+/* The payload of a number: whole numbers below 2^63 are themselves, others a hash of their bits
+ * with their sign. */
+int64_t interp_embed(double x);
+#define INTERP_MINUS_INF INT64_MIN
+#define INTERP_PLUS_INF  INT64_MAX
+#define INTERP_NAN       (INT64_MAX - 1)
 
 struct interp_options {
   enum interp_domain domain;

@@ -92,10 +92,12 @@ static bool check_tensor(struct binder *b, uint32_t k) {
   const struct ir_arg *a = &in->m->args.at[k];
   const struct interp_tensor *t = &b->args[k].tensor;
   const char *name = arg_name(in, k);
-  bool widened = in->opt.domain == INTERP_DOUBLE && dtype_is_float(a->dtype) && t->dtype == DT_F64;
-  if (t->dtype != a->dtype && !widened)
-    FAIL(in, "argument '%s': expected %s, found %s", name, dtype_name(a->dtype),
-         dtype_name(t->dtype));
+  bool is_float = dtype_is_float(a->dtype);
+  bool widened = in->opt.domain == INTERP_DOUBLE && is_float && t->dtype == DT_F64;
+  enum dtype want = in->opt.domain == INTERP_ALGEBRAIC && is_float ? DT_S64 : a->dtype;
+  if (t->dtype != want && !widened)
+    FAIL(in, "argument '%s': expected %s%s, found %s", name, dtype_name(want),
+         want == a->dtype ? "" : " payloads", dtype_name(t->dtype));
   if (t->rank != a->rank)
     FAIL(in, "argument '%s': expected %u dims, found %u", name, a->rank, t->rank);
   int64_t lo = t->offset, hi = t->offset;

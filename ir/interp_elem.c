@@ -178,7 +178,7 @@ SELECT(select_i, int64_t)
 SELECT(select_b, uint8_t)
 
 /* By opcode and kind of the last operand's cells. */
-static elem_fn *const elem[IR_OPCODE_COUNT][4] = {
+static elem_fn *const elem[IR_OPCODE_COUNT][CELL_KINDS] = {
 #define F CELL_FLOAT
 #define D CELL_DOUBLE
 #define I CELL_INT
@@ -295,13 +295,17 @@ void interp_wrap_cells(enum dtype t, size_t n, int64_t *cells) {
 }
 
 bool interp_is_elem(enum ir_opcode opcode) {
-  for (int c = 0; c < 4; c++)
+  for (int c = 0; c < CELL_KINDS; c++)
     if (elem[opcode][c])
       return true;
   return false;
 }
 
 void interp_elem(struct interp *in, const struct ir_opnode *op) {
+  if (val_cell(in, op->in[op->n_in - 1]) == CELL_PAYLOAD) {
+    interp_algebra_elem(in, op);
+    return;
+  }
   const void *x[3] = {NULL, NULL, NULL};
   for (uint32_t k = 0; k < op->n_in; k++)
     x[k] = val_buf(in, op->in[k]);
@@ -322,10 +326,7 @@ void interp_elem(struct interp *in, const struct ir_opnode *op) {
 
 /* ---- cast ---- */
 
-struct int_range {
-  int64_t lo, hi;
-};
-static struct int_range range_of(enum dtype t) {
+struct int_range interp_int_range(enum dtype t) {
   unsigned bits = dtype_bits(t);
   if (dtype_kind(t) == DTK_UINT)
     return (struct int_range){0, (INT64_C(1) << bits) - 1};
@@ -393,7 +394,7 @@ static void cast_to_double(enum dtype to, enum cell from, size_t n, const void *
 }
 
 static void cast_to_int(enum dtype to, enum cell from, size_t n, const void *x, int64_t *o) {
-  struct int_range r = range_of(to);
+  struct int_range r = interp_int_range(to);
   if (from == CELL_FLOAT) {
     const float *p = x;
     for (size_t i = 0; i < n; i++)
@@ -427,10 +428,15 @@ void interp_cast(struct interp *in, const struct ir_opnode *op) {
   size_t n = val_elems(in, op->out[0]);
   const void *x = val_buf(in, op->in[0]);
   void *o = val_buf(in, op->out[0]);
+  if (from == CELL_PAYLOAD || cell_of(in, to) == CELL_PAYLOAD) {
+    interp_algebra_cast(in, op);
+    return;
+  }
   switch (cell_of(in, to)) {
   case CELL_FLOAT: cast_to_float(to, from, n, x, o); break;
   case CELL_DOUBLE: cast_to_double(to, from, n, x, o); break;
   case CELL_INT: cast_to_int(to, from, n, x, o); break;
   case CELL_BOOL: cast_to_bool(from, n, x, o); break;
+  case CELL_PAYLOAD: break;
   }
 }

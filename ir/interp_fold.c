@@ -45,6 +45,11 @@ static inline bool beats(bool max, double a, double b) {
     return false;
   return isnan(b) || (max ? b > a : b < a);
 }
+static inline bool beats_payload(bool max, int64_t a, int64_t b) {
+  if (a == INTERP_NAN)
+    return false;
+  return b == INTERP_NAN || (max ? b > a : b < a);
+}
 static inline bool beats_int(bool max, int64_t a, int64_t b) {
   return max ? b > a : b < a;
 }
@@ -70,6 +75,8 @@ void interp_arg_reduce(struct interp *in, const struct ir_opnode *op) {
         FIRST(float, beats);
       else if (c == CELL_DOUBLE)
         FIRST(double, beats);
+      else if (c == CELL_PAYLOAD)
+        FIRST(int64_t, beats_payload);
       else
         FIRST(int64_t, beats_int);
       o[i * l.step + j] = (int64_t)best;
@@ -96,6 +103,7 @@ static void scan_line(enum dtype t, enum cell c, size_t n, size_t step, const vo
       total += ((const uint64_t *)x)[k];
       ((uint64_t *)o)[k] = total;
       break;
+    case CELL_PAYLOAD: interp_algebra_scan(n, step, x, o); return;
     }
 }
 

@@ -2,14 +2,17 @@
  *
  * Every value but a view lives in a slot: a buffer of cells, row-major, allocated once per run. A
  * cell is wider than the element: narrow floats are held as float (already rounded), all integers
- * as int64_t (already wrapped), so that each op has one plain loop per kind of cell. Slots whose
- * values are never live together share a buffer (interp_plan.c). */
+ * as int64_t (already wrapped), so that each op has one plain loop per kind of cell; the algebraic
+ * domain holds floats as int64_t payloads. Slots whose values are never live together share a
+ * buffer (interp_plan.c). */
 #ifndef KILN_IR_INTERP_IMPL_H
 #define KILN_IR_INTERP_IMPL_H
 
 #include "ir/interp.h"
+#include "ir/passes.h"
 
-enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL };
+enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL, CELL_PAYLOAD };
+#define CELL_KINDS 5
 
 /* Who touched an element, for race checks. Programs count from 1; 0: nobody. As programs run one
  * after the other, the last writer and the first reader are enough: whoever conflicts with another
@@ -50,6 +53,10 @@ struct interp {
   size_t scratch_bytes; /* what the neediest op wants */
   void *scratch;
 
+  /* Algebraic domain, by value: is it the same constant whenever it is made? */
+  struct ir_constant *constant;
+  bool *is_constant;
+
   /* The program that runs */
   int64_t grid[3], at[3];
   uint32_t program; /* 1-based serial for shadows */
@@ -60,13 +67,15 @@ struct interp {
 
 /* Bytes of one cell, and its kind for a dtype in the run's domain. */
 static inline size_t cell_size(enum cell c) {
-  return c == CELL_BOOL ? 1 : c == CELL_FLOAT ? sizeof(float) : sizeof(double);
+  return c == CELL_BOOL ? 1 : c == CELL_FLOAT ? sizeof(float) : 8;
 }
 static inline enum cell cell_of(const struct interp *in, enum dtype t) {
   if (t == DT_BOOL)
     return CELL_BOOL;
   if (!dtype_is_float(t))
     return CELL_INT;
+  if (in->opt.domain == INTERP_ALGEBRAIC)
+    return CELL_PAYLOAD;
   return t == DT_F64 || in->opt.domain == INTERP_DOUBLE ? CELL_DOUBLE : CELL_FLOAT;
 }
 static inline enum dtype val_dtype(const struct interp *in, struct ir_val v) {
@@ -115,6 +124,25 @@ void interp_cast(struct interp *in, const struct ir_opnode *op);
 /* Rounds cells to a narrow float type, in place; wraps integer cells to their width. */
 void interp_round_cells(enum dtype t, size_t n, float *cells);
 void interp_wrap_cells(enum dtype t, size_t n, int64_t *cells);
+struct int_range {
+  int64_t lo, hi;
+};
+struct int_range interp_int_range(enum dtype t);
+
+/* interp_algebra.c: what the algebraic domain does with payloads. begin: refuses a module with an
+ * op that has no rule there (the unit test of the table fails too), finds constants. elem: where
+ * the last operand is a float; cast: where a float comes in or out. reduce: x is [n, inner], o
+ * [inner]; dot as the op, on payloads. */
+bool interp_algebra_has_rule(enum ir_opcode opcode);
+bool interp_algebra_begin(struct interp *in);
+void interp_algebra_elem(struct interp *in, const struct ir_opnode *op);
+void interp_algebra_cast(struct interp *in, const struct ir_opnode *op);
+void interp_algebra_reduce(enum ir_opcode opcode, size_t n, size_t inner, const int64_t *x,
+                           int64_t *o);
+/* Running sums of n payloads, `step` cells apart. */
+void interp_algebra_scan(size_t n, size_t step, const int64_t *x, int64_t *o);
+void interp_algebra_dot(size_t m, size_t k_n, size_t n, const int64_t *a, const int64_t *b,
+                        const int64_t *first, int64_t *o);
 
 /* interp_shape.c: constants, shapes, reductions, dot. */
 void interp_const(struct interp *in, const struct ir_opnode *op);

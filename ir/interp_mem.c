@@ -134,6 +134,7 @@ static void load_row(enum dtype t, enum cell c, const void *data, int64_t first,
     case CELL_DOUBLE: ((double *)o)[i] = num_load(t, base, e); break;
     case CELL_INT: ((int64_t *)o)[i] = num_load_int(t, base, e); break;
     case CELL_BOOL: ((uint8_t *)o)[i] = num_load_int(t, base, e) != 0; break;
+    case CELL_PAYLOAD: memcpy((int64_t *)o + i, (const int64_t *)data + e, 8); break;
     }
   }
 }
@@ -156,6 +157,7 @@ static void store_row(enum dtype t, enum cell c, void *data, int64_t first, int6
     case CELL_DOUBLE: num_store(t, data, e, ((const double *)x)[i]); break;
     case CELL_INT: num_store_int(t, data, e, ((const int64_t *)x)[i]); break;
     case CELL_BOOL: num_store_int(t, data, e, ((const uint8_t *)x)[i]); break;
+    case CELL_PAYLOAD: memcpy((int64_t *)data + e, (const int64_t *)x + i, 8); break;
     }
   }
 }
@@ -218,6 +220,10 @@ static void fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size
       ((int64_t *)out)[i] = v;
     break;
   case CELL_BOOL: memset(out, v != 0, n); break;
+  case CELL_PAYLOAD:
+    for (size_t i = 0; i < n; i++)
+      ((int64_t *)out)[i] = interp_embed(f);
+    break;
   }
 }
 

@@ -65,7 +65,7 @@ static uint64_t low_bits(unsigned n) {
  * store that rounds would clamp them. */
 static uint64_t cell_bits(enum dtype t, enum cell c, const void *x, size_t i) {
   uint64_t bits = 0;
-  if (c == CELL_INT)
+  if (c == CELL_INT || c == CELL_PAYLOAD)
     return ((const uint64_t *)x)[i] & low_bits(dtype_bits(t));
   double v = c == CELL_FLOAT ? (double)((const float *)x)[i] : ((const double *)x)[i];
   if (t == DT_E5M2 && isinf(v))
@@ -79,6 +79,8 @@ static uint64_t cell_bits(enum dtype t, enum cell c, const void *x, size_t i) {
 static void put_cell(enum dtype t, enum cell c, void *o, size_t i, uint64_t bits) {
   if (c == CELL_INT)
     ((int64_t *)o)[i] = num_load_int(t, &bits, 0);
+  else if (c == CELL_PAYLOAD)
+    ((int64_t *)o)[i] = (int64_t)(bits << (64 - dtype_bits(t))) >> (64 - dtype_bits(t));
   else if (c == CELL_FLOAT)
     ((float *)o)[i] = (float)num_load(t, &bits, 0);
   else

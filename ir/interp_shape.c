@@ -23,6 +23,7 @@ void interp_const(struct interp *in, const struct ir_opnode *op) {
   case CELL_DOUBLE: *(double *)o = a->f; break;
   case CELL_INT: *(int64_t *)o = a->i; break;
   case CELL_BOOL: *(uint8_t *)o = a->i != 0; break;
+  case CELL_PAYLOAD: *(int64_t *)o = interp_embed(a->f); break;
   }
 }
 
@@ -40,6 +41,7 @@ void interp_splat(struct interp *in, const struct ir_opnode *op) {
       ((double *)o)[i] = *(const double *)x;
     break;
   case CELL_INT:
+  case CELL_PAYLOAD:
     for (size_t i = 0; i < n; i++)
       ((int64_t *)o)[i] = *(const int64_t *)x;
     break;
@@ -240,6 +242,14 @@ static inline bool below_i(int64_t a, int64_t b) {
   } while (0)
 
 void interp_reduce(struct interp *in, const struct ir_opnode *op) {
+  if (out_cell(in, op) == CELL_PAYLOAD) {
+    struct reduction r = reduction_of(in, op);
+    const int64_t *x = val_buf(in, op->in[0]);
+    int64_t *o = val_buf(in, op->out[0]);
+    for (size_t i = 0; i < r.outer; i++)
+      interp_algebra_reduce(op->opcode, r.n, r.inner, x + i * r.n * r.inner, o + i * r.inner);
+    return;
+  }
   if (op->opcode == IR_REDUCE_SUM) {
     reduce_sum(in, op);
     return;
@@ -345,6 +355,10 @@ void interp_dot(struct interp *in, const struct ir_opnode *op) {
   }
   const void *a = val_buf(in, op->in[0]), *b = val_buf(in, op->in[1]);
   const void *first = val_buf(in, op->in[2]);
+  if (c == CELL_PAYLOAD) { /* prec is about rounding: there is none here */
+    interp_algebra_dot(m, k, n, a, b, first, val_buf(in, op->out[0]));
+    return;
+  }
   void *o = val_buf(in, op->out[0]);
   double *b_high = in->scratch, *b_low = b_high + k * n;
   double *a_high = b_low + k * n, *a_low = a_high + k, *acc = a_low + k;

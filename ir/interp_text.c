@@ -79,6 +79,13 @@ void interp_assert(struct interp *in, struct ir_op o) {
               *message ? ": " : "", message);
 }
 
+static void put_payload(int64_t x, struct strbuf *out) {
+  if (x == INTERP_NAN || x == INTERP_MINUS_INF || x == INTERP_PLUS_INF)
+    sb_puts(out, x == INTERP_NAN ? "nan" : x == INTERP_PLUS_INF ? "inf" : "-inf");
+  else
+    sb_printf(out, "%lld", (long long)x);
+}
+
 static void put_cell(const struct interp *in, struct ir_val v, size_t i, struct strbuf *out) {
   const void *x = val_buf(in, v);
   switch (val_cell(in, v)) {
@@ -86,6 +93,7 @@ static void put_cell(const struct interp *in, struct ir_val v, size_t i, struct 
   case CELL_DOUBLE: sb_printf(out, "%.17g", ((const double *)x)[i]); break;
   case CELL_INT: sb_printf(out, "%lld", (long long)((const int64_t *)x)[i]); break;
   case CELL_BOOL: sb_puts(out, ((const uint8_t *)x)[i] ? "true" : "false"); break;
+  case CELL_PAYLOAD: put_payload(((const int64_t *)x)[i], out); break;
   }
 }
 

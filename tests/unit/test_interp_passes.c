@@ -36,7 +36,19 @@ static bool look_up(void *user, const char *name, int64_t *value) {
   return false;
 }
 
-/* Dense arguments for the given dims; integer-valued contents, outputs poisoned. */
+/* What is under test, for messages: the seed of a generated module and its domain. */
+static struct {
+  uint64_t seed;
+  enum interp_domain domain;
+} now;
+
+/* The element type of an argument's array. */
+static enum dtype array_type(const struct ir_arg *a) {
+  return now.domain == INTERP_ALGEBRAIC && dtype_is_float(a->dtype) ? DT_S64 : a->dtype;
+}
+
+/* Dense arguments for the given dims; integer-valued contents (payloads of all 64 bits in the
+ * algebraic domain), outputs poisoned. */
 static void fill(const struct ir_module *m, const struct dims *dims, uint64_t seed,
                  struct data *d) {
   assert_true(m->args.n <= MAX_ARGS);
@@ -59,19 +71,17 @@ static void fill(const struct ir_module *m, const struct dims *dims, uint64_t se
           expr_eval(&m->exprs, a->dim[axis], look_up, (void *)(uintptr_t)dims, &dim[axis], &why));
       n *= dim[axis];
     }
-    assert_true(dtype_bytes(a->dtype, n) <= ARG_BYTES);
-    memset(d->arg[k], 0x5a, (size_t)dtype_bytes(a->dtype, n));
-    v->tensor = interp_dense(d->arg[k], a->dtype, a->rank, dim);
+    enum dtype t = array_type(a);
+    assert_true(dtype_bytes(t, n) <= ARG_BYTES);
+    memset(d->arg[k], 0x5a, (size_t)dtype_bytes(t, n));
+    v->tensor = interp_dense(d->arg[k], t, a->rank, dim);
     for (int64_t i = 0; i < n && a->kind != IR_ARG_OUT; i++)
-      ref_put(a->dtype, d->arg[k], i, (long double)(ref_random(&seed) % 5));
+      if (t == a->dtype)
+        ref_put(t, d->arg[k], i, (long double)(ref_random(&seed) % 5));
+      else
+        ref_put_bits(t, d->arg[k], i, ref_random(&seed));
   }
 }
-
-/* What is under test, for messages: the seed of a generated module and its domain. */
-static struct {
-  uint64_t seed;
-  enum interp_domain domain;
-} now;
 
 static void run(const struct ir_module *m, struct data *d) {
   struct diag_sink diags;
@@ -93,7 +103,8 @@ static void compare(const struct ir_module *m, const struct data *a, const struc
     for (uint32_t axis = 0; axis < arg->rank; axis++)
       n *= a->value[k].tensor.dim[axis];
     for (int64_t i = 0; i < n; i++) {
-      long double x = ref_get(arg->dtype, a->arg[k], i), y = ref_get(arg->dtype, b->arg[k], i);
+      enum dtype t = array_type(arg);
+      long double x = ref_get(t, a->arg[k], i), y = ref_get(t, b->arg[k], i);
       if (!ref_same(x, y))
         fail_msg("seed %llu, %s: element %lld of '%s' was %.20Lg, is %.20Lg",
                  (unsigned long long)now.seed, what, (long long)i, ir_sym(m, arg->name), x, y);
@@ -483,9 +494,23 @@ static void test_generated(void **state) {
     fill(m, &dims, seed, &before);
     run(m, &before);
     check_variant(m, reparsed(m, &a.arena), &dims, seed, "print and parse");
+    now.domain = INTERP_ALGEBRAIC;
+    check_module(m, &dims, seed);
     now.domain = INTERP_ROUNDED;
     arena_free(&a.arena);
   }
+}
+
+/* All of the above, on payloads: where passes fold, the algebraic domain sees constants. */
+static void test_algebraic(void **state) {
+  now.domain = INTERP_ALGEBRAIC;
+  test_folding(state);
+  test_folding_of_bools(state);
+  test_folding_of_casts(state);
+  test_identities(state);
+  test_cast_chains(state);
+  test_redundant(state);
+  now.domain = INTERP_ROUNDED;
 }
 
 int main(void) {
@@ -493,7 +518,7 @@ int main(void) {
       cmocka_unit_test(test_folding),          cmocka_unit_test(test_folding_of_bools),
       cmocka_unit_test(test_folding_of_casts), cmocka_unit_test(test_identities),
       cmocka_unit_test(test_cast_chains),      cmocka_unit_test(test_redundant),
-      cmocka_unit_test(test_generated),
+      cmocka_unit_test(test_generated),        cmocka_unit_test(test_algebraic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
