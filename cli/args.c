@@ -47,7 +47,10 @@ static const struct option {
     {"lineinfo", FLAG, offsetof(struct cli_options, lineinfo), NULL,
      "refer to the kernel file's lines in the CUDA source"},
     {"junit", TEXT, offsetof(struct cli_options, junit), "FILE", "write a JUnit report"},
-    {"output", TEXT, offsetof(struct cli_options, output), "FILE", "write there, not to stdout"},
+    {"output", TEXT, offsetof(struct cli_options, output), "FILE",
+     "write there, not to stdout; also -o"},
+    {"reference", FLAG, offsetof(struct cli_options, reference), NULL,
+     "print the tables of docs/reference.md instead"},
     {"max-steps", NUMBER, offsetof(struct cli_options, max_steps), "N", "Lua steps (default 10^8)"},
     {"max-memory", NUMBER, offsetof(struct cli_options, max_memory), "BYTES", "default 256 MiB"},
     {"max-seconds", INT32, offsetof(struct cli_options, max_seconds), "N", "default 10"},
@@ -138,11 +141,12 @@ int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_opt
       o->files.at[o->files.n++] = w;
       continue;
     }
-    if (w[1] != '-')
+    bool is_o = strcmp(w, "-o") == 0;
+    if (w[1] != '-' && !is_o)
       return usage_error(cmd, "unknown option", w);
     char *eq = strchr(w, '=');
     size_t len = eq ? (size_t)(eq - w) - 2 : strlen(w) - 2;
-    const struct option *opt = find_option(cmd, w + 2, len);
+    const struct option *opt = is_o ? find_option(cmd, "output", 6) : find_option(cmd, w + 2, len);
     if (!opt)
       return usage_error(cmd, "unknown option", w);
     void *field = (char *)o + opt->offset;

@@ -21,7 +21,7 @@ struct cli_options {
   const char *kernel, *root, *stage, *after, *on, *output, *junit;
   int32_t case_index, max_seconds, max_ops, max_errors;
   uint64_t seed;
-  bool json, lineinfo, no_verify, no_time, no_peers, exact, help;
+  bool json, lineinfo, no_verify, no_time, no_peers, exact, reference, help;
   uint64_t max_steps, max_memory;
 };
 
@@ -57,5 +57,6 @@ int cmd_show(const struct cli_options *o);
 int cmd_run(const struct cli_options *o);
 int cmd_test(const struct cli_options *o);
 int cmd_doctor(const struct cli_options *o);
+int cmd_stubs(const struct cli_options *o);
 
 #endif

@@ -1,8 +1,10 @@
-/* check, show, run and doctor. */
+/* check, show, run, test, doctor and stubs. */
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Loads the i-th file of the command line. */
 static enum kiln_status load(struct kiln_context *ctx, const struct cli_options *o, uint32_t i,
@@ -156,6 +158,37 @@ int cmd_doctor(const struct cli_options *o) {
   int rc = cli_finish(ctx, o, st);
   kiln_context_free(ctx);
   return rc;
+}
+
+/* With a folder as output: kiln.lua in it. */
+int cmd_stubs(const struct cli_options *o) {
+  struct kiln_context *ctx = cli_context(o);
+  if (!ctx)
+    return CLI_FAILED;
+  const char *text = NULL;
+  enum kiln_status st = kiln_describe_language(
+      ctx, o->reference ? KILN_LANGUAGE_REFERENCE : KILN_LANGUAGE_STUBS, &text);
+  int rc = CLI_OK;
+  char path[PATH_MAX];
+  struct stat about;
+  const char *to = o->output;
+  if (to && stat(to, &about) == 0 && S_ISDIR(about.st_mode)) {
+    int n = snprintf(path, sizeof path, "%s/kiln.lua", to);
+    to = n > 0 && (size_t)n < sizeof path ? path : to; /* too long: opening the folder says so */
+  }
+  if (text) {
+    FILE *out = to ? fopen(to, "w") : stdout;
+    bool ok = out && fputs(text, out) >= 0;
+    if (out && to)
+      ok = fclose(out) == 0 && ok;
+    if (!ok && to) {
+      fprintf(stderr, "kiln: cannot write %s: %s\n", to, strerror(errno));
+      rc = CLI_FAILED;
+    }
+  }
+  int said = cli_finish(ctx, o, st);
+  kiln_context_free(ctx);
+  return said != CLI_OK ? said : rc;
 }
 
 /* ---- test ---- */

@@ -27,6 +27,9 @@ const struct cli_command cli_commands[] = {
      1, -1, false, cmd_test},
     {"doctor", "[options]", "Say what was found on this machine and what is missing.", "json", 0, 0,
      false, cmd_doctor},
+    {"stubs", "[options]",
+     "Print what editors need to know of the language, or put it into a folder.",
+     "output reference", 0, 0, false, cmd_stubs},
 };
 const uint32_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 

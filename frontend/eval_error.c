@@ -269,7 +269,10 @@ _Noreturn void fe_operand_error(struct fe_state *fe, const struct fe_act *A,
   lua_checkstack(fe->L, 10);
   const char *type = type_name(fe->L, idx);
   push_operand_name(fe, operand);
-  fe_lua_error(fe, at, "attempt to %s a %s value%s", what, type, lua_tostring(fe->L, -1));
+  const char *meant = "";
+  if (operand->kind == FE_GLOBAL && lua_isnil(fe->L, idx) && fe->tracer && fe->tracer->suggest)
+    meant = fe->tracer->suggest(fe->tracer->user, operand->u.name->s);
+  fe_lua_error(fe, at, "attempt to %s a %s value%s%s", what, type, lua_tostring(fe->L, -1), meant);
 }
 
 _Noreturn void fe_no_integer(struct fe_state *fe, const struct fe_node *at,

@@ -243,6 +243,12 @@ bool fe_inputs(struct fe_file *f, const struct fe_kernel *k, const struct fe_pro
 bool fe_oracle(struct fe_file *f, const struct fe_kernel *k, const struct fe_problem *p,
                const struct fe_array *arrays, struct fe_array *results);
 
+/* ---- the language as text (dsl_text.c) ---- */
+
+/* A Lua file for the Lua language server; docs/reference.md. */
+void fe_language_stubs(struct strbuf *out);
+void fe_language_reference(struct strbuf *out);
+
 /* ---- modules (lib_file.c) ---- */
 
 /* For fe_host.read_module: appends root/path to *text. false: there is no such file, or *error says

@@ -138,6 +138,8 @@ struct fe_tracer {
   const char *(*type_name)(void *user,
                            const struct fe_dev *dev); /* type(): "tile", "scalar", ... */
   const char *(*describe_type)(void *user, struct fe_type type);
+  /* What a global that is nil may have been meant to be: " (did you mean `exp`?)", or "". */
+  const char *(*suggest)(void *user, const char *name);
   /* Can the plain number or boolean at idx be a constant of this scalar type, exactly as `dev + n`
    * would take it? Says nothing, pushes nothing. */
   bool (*fits)(void *user, struct fe_type type, int idx);

@@ -59,7 +59,11 @@ static void refuse_name(struct fe_file *f, const struct fe_dev *h, int key, enum
   const char *key_text = lua_type(L, key) == LUA_TSTRING ? lua_tostring(L, key) : NULL;
   if (key_text)
     fe_soft_error(f->fe, DIAG_OPERAND, "%s has no `%s`%s; it has %s", f->tracer.describe(f, h),
-                  key_text, dsl_nearest(f, key_text, names, n), dsl_join(f, names, n));
+                  key_text,
+                  dsl_is_named(DSL_OF_global, key_text)
+                      ? arena_printf(fe_arena(f->fe), ", call it as %s(x)", key_text)
+                      : dsl_nearest(f, key_text, names, n),
+                  dsl_join(f, names, n));
   else
     fe_soft_error(f->fe, DIAG_STAGE_OPERAND,
                   "%s cannot be indexed by %s; read a part of a tensor with t:tile(offsets, sizes)",
@@ -137,6 +141,13 @@ static const char *type_name(void *user, const struct fe_dev *dev) {
   if (dev->kind != FE_DEV_VALUE)
     return "tensor";
   return dev->flags & FE_DEV_SCALAR ? "scalar" : "tile";
+}
+
+static const char *suggest(void *user, const char *name) {
+  struct fe_file *f = user;
+  uint32_t n;
+  const char *const *names = dsl_names(f, DSL_OF_global, &n);
+  return dsl_nearest(f, name, names, n);
 }
 
 static const char *describe_type(void *user, struct fe_type type) {
@@ -250,6 +261,7 @@ void dsl_fill_tracer(struct fe_file *f) {
   t->describe = describe;
   t->type_name = type_name;
   t->describe_type = describe_type;
+  t->suggest = suggest;
   t->fits = fits;
   t->is_scalar_type = is_scalar_type;
   t->named = named;

@@ -299,6 +299,13 @@ KILN_API enum kiln_status kiln_run_case(struct kiln_file *file, const struct kil
  * Lives until the next call on this context. KILN_OK even where things are missing. */
 KILN_API enum kiln_status kiln_doctor(struct kiln_context *ctx, bool json, const char **text);
 
+/* The kernel language as text: a Lua file that tells editors (the Lua language server) its
+ * functions and types, or the tables of docs/reference.md. Lives until the next call on this
+ * context. */
+enum kiln_language { KILN_LANGUAGE_STUBS, KILN_LANGUAGE_REFERENCE };
+KILN_API enum kiln_status kiln_describe_language(struct kiln_context *ctx, enum kiln_language form,
+                                                 const char **text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -151,6 +151,14 @@ if ! "$KILN" doctor --json 2>/dev/null | grep -q '"gpus":\[{'; then
 fi
 expect 'doctor' 0 'NVRTC' "$KILN" doctor
 
+# ---- stubs
+expect 'stubs' 0 '^function gelu\(x\) end' "$KILN" stubs
+mkdir editor
+expect 'stubs into a folder' 0 '^$' "$KILN" stubs -o editor
+expect 'stubs are the same' 0 '^$' sh -c "\"$KILN\" stubs | cmp - editor/kiln.lua"
+expect 'stubs nowhere' 1 'cannot write /nonexistent/x' "$KILN" stubs --output /nonexistent/x
+expect 'reference' 0 '^$' sh -c "\"$KILN\" stubs --reference | cmp - \"$SRC/docs/reference.md\""
+
 # ---- running
 expect 'interpreter' 0 'verified' "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=33,N=17,K=9
 expect 'exact' 0 'bitwise' \

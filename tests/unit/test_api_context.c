@@ -258,6 +258,21 @@ static void test_doctor(void **state) {
   help_api_stop(&t);
 }
 
+static void test_language(void **state) {
+  (void)state;
+  struct help_api t;
+  const char *text;
+  help_api_start(&t, NULL);
+  help_api_expect(&t, kiln_describe_language(t.ctx, KILN_LANGUAGE_STUBS, &text), KILN_OK, NULL);
+  assert_true(help_api_matches(text, "^---@meta kiln\n.*function exp\\(x\\) end\n"));
+  help_api_expect(&t, kiln_describe_language(t.ctx, KILN_LANGUAGE_REFERENCE, &text), KILN_OK, NULL);
+  assert_true(help_api_matches(text, "^# Language reference\n.*\n\\| `exp\\(x\\)` "));
+  help_api_expect(&t, kiln_describe_language(t.ctx, (enum kiln_language)2, &text), KILN_INVALID,
+                  "form 2.*K0003");
+  assert_null(text);
+  help_api_stop(&t);
+}
+
 static void test_contexts_are_independent(void **state) {
   (void)state;
   struct help_api a, b;
@@ -348,6 +363,7 @@ int main(void) {
       cmocka_unit_test(test_diagnostics),
       cmocka_unit_test(test_debug_modes),
       cmocka_unit_test(test_doctor),
+      cmocka_unit_test(test_language),
       cmocka_unit_test(test_contexts_are_independent),
       cmocka_unit_test(test_locale),
   };
