@@ -178,7 +178,15 @@ int cmd_stubs(const struct cli_options *o) {
   }
   if (text) {
     FILE *out = to ? fopen(to, "w") : stdout;
-    bool ok = out && fputs(text, out) >= 0;
+    bool ok = out != NULL;
+    if (out && o->json) {
+      fputs("{\"text\":", out);
+      cli_put_json(out, text);
+      fputs("}\n", out);
+      ok = !ferror(out);
+    } else if (out) {
+      ok = fputs(text, out) >= 0;
+    }
     if (out && to)
       ok = fclose(out) == 0 && ok;
     if (!ok && to) {

@@ -29,7 +29,7 @@ const struct cli_command cli_commands[] = {
      false, cmd_doctor},
     {"stubs", "[options]",
      "Print what editors need to know of the language, or put it into a folder.",
-     "output reference", 0, 0, false, cmd_stubs},
+     "output reference json", 0, 0, false, cmd_stubs},
 };
 const uint32_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 

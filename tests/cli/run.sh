@@ -153,6 +153,7 @@ expect 'doctor' 0 'NVRTC' "$KILN" doctor
 
 # ---- stubs
 expect 'stubs' 0 '^function gelu\(x\) end' "$KILN" stubs
+expect 'stubs as JSON' 0 '^\{"text":"---@meta kiln.u000a' "$KILN" stubs --json
 mkdir editor
 expect 'stubs into a folder' 0 '^$' "$KILN" stubs -o editor
 expect 'stubs are the same' 0 '^$' sh -c "\"$KILN\" stubs | cmp - editor/kiln.lua"
