@@ -226,6 +226,27 @@ struct dsl_val *dsl_load(struct fe_file *f, struct dsl_view *view, struct dsl_va
 bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
                struct dsl_val *x);
 
+/* ---- trace_fold.c ---- */
+
+/* any, all, argmax, argmin, scan_sum: over an axis that x has; over all elements, to a scalar. */
+struct dsl_val *dsl_fold_axis(struct fe_file *f, enum ir_opcode op, const char *what,
+                              struct dsl_val *x, uint32_t axis);
+struct dsl_val *dsl_fold_all(struct fe_file *f, enum ir_opcode op, const char *what,
+                             struct dsl_val *x);
+/* Random bits as s32, of the counter's shape. */
+struct dsl_val *dsl_random(struct fe_file *f, const char *what, const struct dsl_opnd *seed,
+                           const struct dsl_opnd *counter, int64_t word);
+
+/* ---- trace_part.c ---- */
+
+/* perm: a permutation of x's axes. */
+struct dsl_val *dsl_permute(struct fe_file *f, struct dsl_val *x, const int64_t *perm);
+struct dsl_val *dsl_extract(struct fe_file *f, struct dsl_val *x, const int64_t *offset,
+                            const int64_t *size);
+/* Tiles of one dtype and rank that differ along the axis alone. */
+struct dsl_val *dsl_concat(struct fe_file *f, uint32_t axis, uint32_t n, struct dsl_val *const *x);
+struct dsl_val *dsl_bitcast(struct fe_file *f, struct dsl_val *x, enum dtype to);
+
 /* ---- trace_pad.c ---- */
 
 const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_t n,

@@ -44,6 +44,18 @@ static double h_sin(const double *x) {
 static double h_cos(const double *x) {
   return cos(x[0]);
 }
+static double h_floor(const double *x) {
+  return floor(x[0]);
+}
+static double h_ceil(const double *x) {
+  return ceil(x[0]);
+}
+static double h_round(const double *x) {
+  return rint(x[0]); /* ties to even */
+}
+static double h_trunc(const double *x) {
+  return trunc(x[0]);
+}
 static double h_abs(const double *x) {
   return fabs(x[0]);
 }
@@ -195,6 +207,10 @@ static int call_unary(lua_State *L, const char *what, dsl_fn host, enum ir_opcod
   X(sigmoid, IR_SIGMOID, NULL)                                                                     \
   X(sin, IR_SIN, NULL)                                                                             \
   X(cos, IR_COS, NULL)                                                                             \
+  X(floor, IR_FLOOR, NULL)                                                                         \
+  X(ceil, IR_CEIL, NULL)                                                                           \
+  X(round, IR_ROUND, NULL)                                                                         \
+  X(trunc, IR_TRUNC, NULL)                                                                         \
   X(abs, IR_ABS, NULL)                                                                             \
   X(gelu, IR_NO_OP, d_gelu)                                                                        \
   X(gelu_tanh, IR_NO_OP, d_gelu_tanh)                                                              \
@@ -273,6 +289,28 @@ int dsl_fn_global_min(lua_State *L) {
 
 int dsl_fn_global_max(lua_State *L) {
   return min_max(L, "max", true);
+}
+
+/* clamp(x, lo, hi): hi where the two cross. */
+int dsl_fn_global_clamp(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  if (lua_gettop(L) != 3) {
+    fe_soft_error(f->fe, DIAG_OPERAND, "clamp takes (x, lo, hi), got %d value%s", lua_gettop(L),
+                  lua_gettop(L) == 1 ? "" : "s");
+    return give(f, NULL);
+  }
+  if (lua_type(L, 2) == LUA_TNUMBER && lua_type(L, 3) == LUA_TNUMBER &&
+      lua_compare(L, 3, 2, LUA_OPLT)) {
+    fe_soft_error(f->fe, DIAG_OPERAND, "clamp: lo is %s, above hi, %s", luaL_tolstring(L, 2, NULL),
+                  luaL_tolstring(L, 3, NULL));
+    return give(f, NULL);
+  }
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 2);
+  fold_step(L, f, "clamp", true);
+  lua_pushvalue(L, 3);
+  fold_step(L, f, "clamp", false);
+  return 1;
 }
 
 /* ---- comparisons as functions: what operators cannot give on host arrays ---- */

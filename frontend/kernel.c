@@ -470,11 +470,6 @@ static int kernel_tostring(lua_State *L) {
   return 1;
 }
 
-static int any_tostring(lua_State *L) {
-  lua_pushliteral(L, "any");
-  return 1;
-}
-
 static void push_meta(lua_State *L, struct fe_file *f, const char *name, lua_CFunction tostring) {
   const luaL_Reg meta[] = {{"__tostring", tostring}, {NULL, NULL}};
   lua_newtable(L);
@@ -490,12 +485,6 @@ void dsl_open_kernel(lua_State *L, struct fe_file *f) {
   push_meta(L, f, "kernel", kernel_tostring);
   dsl_register(L, f, index);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &meta_key);
-  lua_newuserdatauv(L, 1, 0);
-  push_meta(L, f, "any", any_tostring);
-  lua_setmetatable(L, -2);
-  lua_pushvalue(L, -1);
-  lua_setglobal(L, "any");
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &any_key);
 }
 
 /* ---- files ---- */
@@ -564,6 +553,8 @@ static void run_load(struct fe_state *fe, void *user) {
   dsl_open_kernel(L, f);
   lua_pushglobaltable(L);
   dsl_register_all(L, f, DSL_OF_global);
+  lua_getfield(L, -1, "any"); /* the function of masks is also the word that ends a const list */
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &any_key);
   lua_pop(L, 1);
   fe_load_text(fe, c->name, c->text, c->n);
   fe_call(fe, 0, 1);

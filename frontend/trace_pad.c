@@ -46,6 +46,10 @@ static struct maybe eval1(enum ir_opcode op, double x) {
   case IR_SIGMOID: return known(1 / (1 + exp(-x)));
   case IR_SIN: return known(sin(x));
   case IR_COS: return known(cos(x));
+  case IR_FLOOR: return known(floor(x));
+  case IR_CEIL: return known(ceil(x));
+  case IR_ROUND: return known(rint(x));
+  case IR_TRUNC: return known(trunc(x));
   case IR_NOT: return known(x == 0);
   case IR_CAST: return known(x);
   default: return (struct maybe){0};
@@ -136,16 +140,18 @@ static bool same(struct maybe a, struct maybe b) {
   return a.known && b.known && (a.x == b.x || (isnan(a.x) && isnan(b.x)));
 }
 
-/* What the op gives along one dim: in[i] are the operands' pads there. */
-static struct dsl_pad elem_dim(enum ir_opcode op, uint32_t n, const struct dsl_pad *in) {
+/* What the op gives along one dim: in[i] are the operands' pads there. mask: of bools. */
+static struct dsl_pad elem_dim(enum ir_opcode op, uint32_t n, const struct dsl_pad *in, bool mask) {
   struct dsl_pad out = {0};
   for (uint32_t i = 0; i < n; i++)
     out.pos |= in[i].pos;
   for (uint32_t i = 0; i < n; i++)
     out.masked |= in[i].masked;
   /* The mask tells positions apart: the author decides what stands in the padding. So does an
-   * operand that was masked, as in x + where(col < n, 0, -inf). */
-  if (op == IR_SELECT && in[0].pos)
+   * operand that was masked, as in x + where(col < n, 0, -inf), and a mask joined with one that
+   * tells positions apart, as in x > 0 and col < n. */
+  bool joins = mask && (op == IR_AND || op == IR_OR);
+  if ((op == IR_SELECT && in[0].pos) || (joins && (in[0].pos || in[1].pos)))
     out.masked = true;
   if (out.masked)
     return out;
@@ -207,7 +213,7 @@ const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_
         p[i].value = in[i]->value;
       }
     }
-    out[d] = elem_dim(op, n, p);
+    out[d] = elem_dim(op, n, p, t.dtype == DT_BOOL);
   }
   return keep(f, out, t.rank);
 }
@@ -229,26 +235,42 @@ const struct dsl_pad *dsl_pad_join(struct fe_file *f, const struct dsl_val *a,
   return keep(f, out, t.rank);
 }
 
+/* Does a pad value leave a reduction as it is? Integers have extremes for infinities. */
+static bool is_neutral(enum dtype t, double value, double neutral) {
+  if (dtype_is_int(t) && isinf(neutral))
+    return neutral < 0 ? value <= num_min(t) : value >= num_max(t);
+  return value == neutral;
+}
+
+static const char *value_text(struct fe_file *f, enum dtype t, double x) {
+  if (t == DT_BOOL)
+    return x != 0 ? "true" : "false";
+  if (dtype_is_int(t) && isinf(x))
+    x = x < 0 ? num_min(t) : num_max(t);
+  struct arena *a = fe_trace_arena(f->fe);
+  return dtype_is_int(t) ? arena_printf(a, "%.0f", x) : arena_printf(a, "%.10g", x);
+}
+
 bool dsl_pad_check(struct fe_file *f, const struct dsl_val *x, uint32_t dim, double neutral,
                    const char *what) {
   struct dsl_pad p = dsl_pad_of(x, dim);
-  if (!p.src || x->t.dim[dim] == 1 || (p.known && p.value == neutral))
+  enum dtype t = (enum dtype)x->t.dtype;
+  if (!p.src || x->t.dim[dim] == 1 || (p.known && is_neutral(t, p.value, neutral)))
     return true;
   const struct dsl_src *s = &f->srcs.at[p.src];
-  struct strbuf b = {.arena = fe_trace_arena(f->fe)};
-  if (p.known)
-    sb_printf(&b, "%.10g", p.value);
+  struct strbuf mask = {.arena = fe_trace_arena(f->fe)};
+  if (t == DT_BOOL)
+    sb_printf(&mask, "join the mask with `%s`",
+              neutral != 0 ? "or position >= size" : "and position < size");
   else
-    sb_puts(&b, "unknown values");
+    sb_printf(&mask, "mask with where(position < size, x, %s)", value_text(f, t, neutral));
   fe_soft_error(f->fe, DIAG_PADDED_REDUCE,
                 "%s over dim %" PRIu32
                 ", which may be padded: %s is loaded at %s in tiles of %" PRId64
-                " that may reach past its end, and %s would count there; load with pad = ..., mask "
-                "with where(position < size, x, %s), or make the dim a const",
-                what, dim, s->text, fe_place(f->fe, s->loc), s->size, sb_str(&b),
-                neutral == 0  ? "0"
-                : neutral < 0 ? "-inf"
-                              : "inf");
+                " that may reach past its end, and %s would count there; load with pad = ..., %s, "
+                "or make the dim a const",
+                what, dim, s->text, fe_place(f->fe, s->loc), s->size,
+                p.known ? value_text(f, t, p.value) : "unknown values", sb_str(&mask));
   return false;
 }
 

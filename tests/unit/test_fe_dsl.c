@@ -167,6 +167,48 @@ static void test_rmsnorm(void **state) {
 
 /* ---- one kernel from text ---- */
 
+/* Folds, parts and random numbers: what tiles give is what the same words give in the oracle. */
+static void test_tiles_as_oracles(void **state) {
+  (void)state;
+  static const char text[] =
+      "local function f(x, at, masks)\n"
+      "  local top, low = rowargmax(x), rowargmin(x)\n"
+      "  local some = masks and gt(x, 0.7) or x > 0.7\n"
+      "  local c = cumsum(x, 1) + cumsum(x, 0) + floor(x * 4) + ceil(x * 3) + round(x * 5)\n"
+      "  c = c + trunc(x * 6) + clamp(x, -0.5, 0.25)\n"
+      "  c = c + cat(1, x:slice({0, 8}, {4, 8}), x:slice({0, 0}, {4, 8}))\n"
+      "  local r = random(7, at) + random_normal(7, at) + random(9, at, 3)\n"
+      "  local p = where(rowany(some), cast(top, f32), 50) + where(colany(some), x, 2)\n"
+      "  p = p + where(rowall(masks and lt(x, 0.9) or x < 0.9), cast(low, f32) * 10, 7)\n"
+      "  return c, p, r + cast(random_bits(7, at), f32) / 2 ^ 40\n"
+      "end\n"
+      "return kernel { name = 'k', args = { tensor('A', f32, 'M', 16), out('C', f32, 'M', 16),\n"
+      "    out('P', f32, 'M', 16), out('R', f32, 'M', 16) },\n"
+      "  grid = function(d) return cdiv(d.M, 4) end,\n"
+      "  body = function(a, d, c, i)\n"
+      "    local x = a.A:tile({i * 4, 0}, {4, 16}, {pad = 0})\n"
+      "    local p, q, r = f(x, (i * 4 + iota(0, 4)) * 16 + iota(1, 16))\n"
+      "    a.C:store({i * 4, 0}, p) a.P:store({i * 4, 0}, q) a.R:store({i * 4, 0}, r)\n"
+      "  end,\n"
+      "  oracle = function(t, d)\n"
+      "    local c, p, r = {}, {}, {}\n"
+      "    for i = 0, d.M // 4 - 1 do\n"
+      "      local at = (iota(0, 4) + i * 4) * 16 + iota(1, 16)\n"
+      "      c[#c + 1], p[#p + 1], r[#r + 1] = f(t.A:slice({i * 4, 0}, {4, 16}), at, true)\n"
+      "    end\n"
+      "    return cat(0, table.unpack(c)), cat(0, table.unpack(p)), cat(0, table.unpack(r))\n"
+      "  end,\n"
+      "  cases = {{shape = {M = 20}, seed = 1}, {shape = {M = 64}, seed = 2}} }";
+  struct hf h;
+  hf_init(&h);
+  if (!hf_load(&h, "k.lua", text))
+    fail_msg("%s", hf_diags(&h));
+  const struct fe_kernel *k = fe_kernel_at(h.file, 0);
+  for (uint32_t i = 0; i < k->n_cases; i++)
+    run_case(&h, k, &k->cases[i]);
+  hf_free(&h);
+}
+
 #define KERNEL(fields)                                                                             \
   "return kernel { name = 'k', args = { tensor('A', f32, 'M', 'N'), out('C', f32, 'M', 'N') }, "   \
   "grid = function() return 1 end, body = function(a, d, c, i) end, " fields " }"
@@ -461,6 +503,36 @@ static void test_oracle_builtins(void **state) {
   expect_oracle(&r, "return t.A:slice({1, 0}, {1, 4}):reshape(4):col() + t.A:at(2, 3)", 4, 1,
                 D(17, 18, 19, 20));
   expect_oracle(&r, "return {C = t.A:slice({0, 0}, {1, 4}):reshape(4):row()}", 1, 4, D(1, 2, 3, 4));
+  expect_oracle(&r, "return cumsum(t.A, 1)", 3, 4, D(1, 3, 6, 10, 5, 11, 18, 26, 9, 19, 30, 42));
+  expect_oracle(&r, "return cumsum(t.A:T(), 1)", 4, 3, D(1, 6, 15, 2, 8, 18, 3, 10, 21, 4, 12, 24));
+  expect_oracle(&r, "return cumsum(t.A:slice({0, 0}, {1, 4}):reshape(4)):row()", 1, 4,
+                D(1, 3, 6, 10));
+  expect_oracle(&r, "local x = t.A % 5 return rowargmax(x) * 10 + rowargmin(x)", 3, 1,
+                D(30, 40 - 10, 1));
+  expect_oracle(&r,
+                "return colargmax(t.A) * 10 + colargmin(-t.A) + argmax(t.A, 0) - argmin(t.A, 0)", 1,
+                4, D(24, 24, 24, 24));
+  expect_oracle(&r, "return full(f32, argmax(t.A) + argmin(t.A % 5) / 100, 1, 1)", 1, 1,
+                D(11 + 0.04));
+  expect_oracle(&r, "return full(f32, argmax(t.A / 0 - t.A / 0), 1, 1)", 1, 1, D(0));
+  expect_oracle(&r, "return rowany(gt(t.A, 11)) + 2 * rowall(gt(t.A, 8)) + 4 * all(gt(t.A, 4), 1)",
+                3, 1, D(0, 4, 7));
+  expect_oracle(&r, "return colany(gt(t.A, 11)) + 2 * colall(gt(t.A, 2)) + 4 * any(eq(t.A, 1), 0)",
+                1, 4, D(4, 0, 2, 3));
+  expect_oracle(&r, "return full(f32, any(gt(t.A, 11)) and not all(gt(t.A, 1)) and 1 or 0, 1, 1)",
+                1, 1, D(1));
+  expect_oracle(&r, "return cat(0, t.A:slice({2, 0}, {1, 4}), t.A:slice({0, 0}, {2, 4}))", 3, 4,
+                D(9, 10, 11, 12, 1, 2, 3, 4, 5, 6, 7, 8));
+  expect_oracle(&r, "local x = t.A:slice({0, 0}, {2, 2}) return cat(1, x, x:T(), sum(x, 1))", 2, 5,
+                D(1, 2, 1, 5, 3, 5, 6, 2, 6, 11));
+  expect_oracle(&r, "return clamp(t.A, 4, 6) + clamp(t.A, rowmax(t.A), 100) * 0", 3, 4,
+                D(4, 4, 4, 4, 5, 6, 6, 6, 6, 6, 6, 6));
+  expect_oracle(&r, "local x = t.A / 4 return floor(x) + 10 * ceil(x) + 100 * round(x) - trunc(x)",
+                3, 4, D(10, 10 + 0, 110, 110, 120, 220, 220, 220, 230, 230, 330, 330));
+  expect_oracle(&r, "return full(f32, random_bits(0, 0) + random_bits(0, 0, 1) * 2 ^ -40, 1, 1)", 1,
+                1, D(0x6627e8d5 - (0x100000000 - 0xe169c58d) * 0x1p-40));
+  expect_oracle(&r, "return full(f32, random(0, 0), 1, 1) + random(0, iota(0, 1)) * 2 ^ 20", 1, 1,
+                D((double)0x6627e8 * 0x1p-24 * (1 + 0x1p20)));
   expect_oracle(&r, "local s = t.A.shape return t.A * (#s - 1) + s[2] - d.N + (s[1] - d.M)", 3, 4,
                 D(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
   hf_free(&r.h);
@@ -483,6 +555,10 @@ static void test_oracle_functions(void **state) {
       {"sigmoid", 0.62245933120185459},
       {"sin", 0.47942553860420301},
       {"cos", 0.87758256189037276},
+      {"floor", 0},
+      {"ceil", 1},
+      {"round", 0},
+      {"trunc", 0},
       {"abs", 0.5},
       {"relu", 0.5},
       {"silu", 0.31122966560092730},
@@ -843,6 +919,7 @@ int main(void) {
       cmocka_unit_test(test_elementwise),
       cmocka_unit_test(test_softmax),
       cmocka_unit_test(test_rmsnorm),
+      cmocka_unit_test(test_tiles_as_oracles),
       cmocka_unit_test(test_default_config),
       cmocka_unit_test(test_config_errors),
       cmocka_unit_test(test_legal_errors),
