@@ -229,6 +229,14 @@ bool api_is_exact(const struct ir_module *m, struct arena *a);
 /* The matrix products of the oracle under way (fe_host.matmul). */
 bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm);
 
+/* ---- algebra.c ---- */
+
+/* Runs the case in the algebraic domain at each stage that tile IR goes through and compares
+ * outputs to the bit. inputs: as for references. *agreed: what agreed, as people read it; "" with
+ * KILN_WRONG, after a report. */
+enum kiln_status api_compare_algebraic(const struct api_problem *p, const struct kiln_variant *v,
+                                       double **inputs, struct arena *a, const char **agreed);
+
 /* ---- report.c ---- */
 
 /* Fills bound, text and json. dev: NULL on the interpreter. */

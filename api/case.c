@@ -466,7 +466,12 @@ static enum kiln_status run_steps(struct case_run *r) {
     return api_failure_since(r->ctx, before);
   if ((st = api_variant_new(p, target, r->req->lineinfo, &r->v)) != KILN_OK)
     return st;
-  bool verify = (r->flags & KILN_CASE_VERIFY) != 0;
+  bool algebraic = (r->flags & KILN_CASE_ALGEBRAIC) != 0;
+  bool verify = (r->flags & KILN_CASE_VERIFY) != 0 && !algebraic;
+  if (algebraic && r->on != KILN_ON_INTERP) {
+    API_ERROR(r->ctx, USAGE, "the algebraic domain is the interpreter's: not on a GPU");
+    return KILN_INVALID;
+  }
   if ((verify || r->on == KILN_ON_INTERP) &&
       !api_stage_upto(r->v, IR_SCHEDULED_STAGE, verify ? "verification" : "the interpreter"))
     return KILN_INVALID;
@@ -479,6 +484,11 @@ static enum kiln_status run_steps(struct case_run *r) {
   r->report->device = "interpreter";
   if (r->on == KILN_ON_GPU && (st = prepare_gpu(r)) != KILN_OK)
     return st;
+  if (algebraic) {
+    if ((st = make_inputs(r, false)) != KILN_OK)
+      return st;
+    return api_compare_algebraic(p, r->v, r->inputs, r->a, &r->report->algebraic);
+  }
   struct api_reference ref = {0};
   if (verify && (r->flags & KILN_CASE_EXACT) && api_is_exact(r->v->tile, r->a) &&
       (st = run_exact(r)) != KILN_OK)
@@ -516,6 +526,8 @@ static enum kiln_status write_report(void *user) {
   *report = r->draft;
   report->outputs = outputs;
   report->device = arena_strdup(a, report->device);
+  if (report->algebraic)
+    report->algebraic = arena_strdup(a, report->algebraic);
   api_report_text(report, &r->p, r->v, r->dev, a);
   r->report = report;
   return KILN_OK;

@@ -68,6 +68,11 @@ static void put_problem(struct strbuf *b, const struct api_problem *p) {
   }
 }
 
+/* Of a case that reached no level: was it compared and found wrong? */
+static bool is_wrong(const struct kiln_report *r) {
+  return r->n_outputs || (r->algebraic && !*r->algebraic);
+}
+
 static const char *text_of(const struct kiln_report *r, const struct api_problem *p,
                            const char *target, bool gpu, struct arena *a) {
   struct strbuf b = {.arena = a};
@@ -76,8 +81,10 @@ static const char *text_of(const struct kiln_report *r, const struct api_problem
   if (gpu)
     sb_printf(&b, "  %u registers, %u bytes of shared memory, %u threads; NVRTC %.0f ms\n",
               r->compile.registers, r->compile.smem_bytes, r->compile.threads, r->compile.nvrtc_ms);
-  if (r->level == KILN_LEVEL_NONE)
-    sb_printf(&b, "  %s\n", r->n_outputs ? "WRONG" : "not verified");
+  if (r->algebraic && *r->algebraic)
+    sb_printf(&b, "  the same bits in the algebraic domain: %s\n", r->algebraic);
+  else if (r->level == KILN_LEVEL_NONE)
+    sb_printf(&b, "  %s\n", is_wrong(r) ? "WRONG" : "not verified");
   else
     sb_printf(&b, "  %s against %s%s\n", level_names[r->level], r->reference,
               r->exact ? "; bitwise on integer-valued inputs" : "");
@@ -139,9 +146,10 @@ static const char *json_of(const struct kiln_report *r, const struct api_problem
   put_text(&b, "device", r->device);
   put_text(&b, "target", gpu ? target : NULL);
   put_text(&b, "level",
-           r->level == KILN_LEVEL_NONE && r->n_outputs ? "wrong" : level_names[r->level]);
+           r->level == KILN_LEVEL_NONE && is_wrong(r) ? "wrong" : level_names[r->level]);
   put_text(&b, "reference", r->reference);
   put_text(&b, "baseline", r->baseline);
+  put_text(&b, "algebraic", r->algebraic);
   sb_printf(&b, ",\"exact\":%s,\"outputs\":[", r->exact ? "true" : "false");
   for (uint32_t i = 0; i < r->n_outputs; i++) {
     const struct kiln_output_report *o = &r->outputs[i];

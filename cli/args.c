@@ -39,6 +39,8 @@ static const struct option {
      "IR after this pass (a wrong name lists them)"},
     {"on", TEXT, offsetof(struct cli_options, on), "WHERE",
      "interp or gpu (default: gpu if present)"},
+    {"domain", TEXT, offsetof(struct cli_options, domain), "NAME",
+     "rounded (default); algebraic: compare stages bit for bit"},
     {"exact", FLAG, offsetof(struct cli_options, exact), NULL,
      "also compare bitwise on integer-valued inputs"},
     {"no-verify", FLAG, offsetof(struct cli_options, no_verify), NULL, "do not verify"},

@@ -106,8 +106,22 @@ int cmd_show(const struct cli_options *o) {
   return rc;
 }
 
-/* Where to run: false and a message if --on is unknown. */
-static bool where(const struct cli_options *o, struct kiln_context *ctx, enum kiln_on *on) {
+/* Where to run and in which domain: false and a message if --on or --domain is unknown. */
+static bool where(const struct cli_options *o, struct kiln_context *ctx, enum kiln_on *on,
+                  uint32_t *flags) {
+  bool algebraic = o->domain && strcmp(o->domain, "algebraic") == 0;
+  if (o->domain && !algebraic && strcmp(o->domain, "rounded") != 0) {
+    fprintf(stderr, "kiln: --domain takes rounded or algebraic, got `%s`\n", o->domain);
+    return false;
+  }
+  if (algebraic) {
+    *flags = KILN_CASE_ALGEBRAIC;
+    *on = KILN_ON_INTERP;
+    if (!o->on || strcmp(o->on, "interp") == 0)
+      return true;
+    fprintf(stderr, "kiln: --domain algebraic is the interpreter's: --on interp\n");
+    return false;
+  }
   if (!o->on) {
     const char *doctor = NULL;
     bool gpu = kiln_doctor(ctx, true, &doctor) == KILN_OK && strstr(doctor, "\"gpus\":[{") != NULL;
@@ -126,11 +140,11 @@ int cmd_run(const struct cli_options *o) {
   if (!ctx)
     return CLI_FAILED;
   enum kiln_on on;
-  if (!where(o, ctx, &on)) {
+  uint32_t flags = (o->no_verify ? 0u : KILN_CASE_VERIFY) | (o->exact ? KILN_CASE_EXACT : 0u);
+  if (!where(o, ctx, &on, &flags)) {
     kiln_context_free(ctx);
     return CLI_USAGE;
   }
-  uint32_t flags = (o->no_verify ? 0u : KILN_CASE_VERIFY) | (o->exact ? KILN_CASE_EXACT : 0u);
   if (on == KILN_ON_GPU && !o->no_time)
     flags |= KILN_CASE_TIME | (o->no_peers ? 0u : KILN_CASE_PEERS);
   struct kiln_file *file = NULL;
@@ -231,7 +245,9 @@ static void record(struct tally *t, struct kiln_context *ctx, const struct cli_o
   else
     t->failed++;
   static const char *const levels[] = {"not checked", "self-checked", "verified"};
-  const char *level = ok && report ? levels[report->level] : kiln_status_name(st);
+  const char *level = !ok || !report      ? kiln_status_name(st)
+                      : report->algebraic ? "algebraic"
+                                          : levels[report->level];
   if (o->json && report)
     printf("%s\n", report->json);
   else if (!o->json)
@@ -255,7 +271,8 @@ static void record(struct tally *t, struct kiln_context *ctx, const struct cli_o
 }
 
 static enum kiln_status test_file(struct tally *t, struct kiln_context *ctx,
-                                  const struct cli_options *o, uint32_t f, enum kiln_on on) {
+                                  const struct cli_options *o, uint32_t f, enum kiln_on on,
+                                  uint32_t flags) {
   const char *path = o->files.at[f];
   struct kiln_file *file = NULL;
   enum kiln_status st = load(ctx, o, f, &file);
@@ -275,8 +292,7 @@ static enum kiln_status test_file(struct tally *t, struct kiln_context *ctx,
       req.kernel = name;
       req.case_index = (int32_t)i;
       const struct kiln_report *report = NULL;
-      st = kiln_run_case(file, &req, on, KILN_CASE_VERIFY | (o->exact ? KILN_CASE_EXACT : 0u),
-                         &report);
+      st = kiln_run_case(file, &req, on, flags, &report);
       record(t, ctx, o, path, name, i, report, st);
     }
   }
@@ -289,7 +305,8 @@ int cmd_test(const struct cli_options *o) {
   if (!ctx)
     return CLI_FAILED;
   enum kiln_on on;
-  if (!where(o, ctx, &on)) {
+  uint32_t flags = KILN_CASE_VERIFY | (o->exact ? KILN_CASE_EXACT : 0u);
+  if (!where(o, ctx, &on, &flags)) {
     kiln_context_free(ctx);
     return CLI_USAGE;
   }
@@ -303,7 +320,7 @@ int cmd_test(const struct cli_options *o) {
     fprintf(t.junit, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kiln\">\n");
   enum kiln_status st = KILN_OK;
   for (uint32_t f = 0; f < o->files.n && st != KILN_INTERRUPTED; f++)
-    st = test_file(&t, ctx, o, f, on);
+    st = test_file(&t, ctx, o, f, on, flags);
   bool wrote = true;
   if (t.junit) {
     fprintf(t.junit, "</testsuite>\n");

@@ -277,6 +277,9 @@ struct kiln_report {
   const char *device;                /* "NVIDIA H200, driver 580.159.04", or "interpreter" */
   const char *text;                  /* the whole report as people read it */
   const char *json;                  /* and as one JSON object */
+  /* KILN_CASE_ALGEBRAIC: the stages that agreed, "as traced, after the tile passes and as
+   * scheduled", or "" where they did not; else NULL. */
+  const char *algebraic;
 };
 
 enum kiln_case_flags {
@@ -284,6 +287,10 @@ enum kiln_case_flags {
   KILN_CASE_EXACT = 2,  /* also on integer-valued inputs, bitwise */
   KILN_CASE_TIME = 4, /* GPU only; with KILN_CASE_PEERS against cuBLAS where it has the operation */
   KILN_CASE_PEERS = 8,
+  /* Instead of all that, in the interpreter: the kernel as traced, after the tile passes and as
+   * scheduled gives the same bits in the algebraic domain (docs/numerics.md). Inputs are made as
+   * ever, then embedded. */
+  KILN_CASE_ALGEBRAIC = 16,
 };
 
 /* Makes inputs (the kernel's own `inputs`, else random normal by seed), runs the case with outputs

@@ -164,6 +164,14 @@ expect 'reference' 0 '^$' sh -c "\"$KILN\" stubs --reference | cmp - \"$SRC/docs
 expect 'interpreter' 0 'verified' "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=33,N=17,K=9
 expect 'exact' 0 'bitwise' \
   "$KILN" run "$GEMM" --kernel gemm --on interp --exact --shape M=33,N=17,K=9
+expect 'algebraic' 0 'the same bits in the algebraic domain: as traced, after the tile passes' \
+  "$KILN" run "$GEMM" --kernel gemm --domain algebraic --shape M=33,N=17,K=9
+expect 'tests in the algebraic domain' 0 '\(algebraic\)' \
+  "$KILN" test "$SRC/kernels_ref/softmax.lua" --domain algebraic
+expect 'unknown domain' 2 'rounded or algebraic, got .real.' \
+  "$KILN" run "$GEMM" --kernel gemm --domain real
+expect 'algebraic on a GPU' 2 'interpreter' \
+  "$KILN" run "$GEMM" --kernel gemm --domain algebraic --on gpu
 expect 'json' 0 '^\{"kernel":"gemm".*"level":"verified"' \
   "$KILN" run "$GEMM" --kernel gemm --on interp --json --shape M=33,N=17,K=9
 body 'x = x * 2' | sed 's/^}/  oracle = function(t) return t.X * 3 end,\n}/' >lies.lua

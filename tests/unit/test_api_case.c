@@ -1,4 +1,5 @@
 /* The public API: whole cases on the interpreter, from inputs to the verdict. */
+#include "api/api.h"
 #include "help_api.h"
 
 #include <math.h>
@@ -412,13 +413,86 @@ static void test_prints(void **state) {
   stop(&t);
 }
 
+/* The stages of a kernel agree in the algebraic domain, whatever its oracle says; one whose result
+ * depends on the order of the grid does not. */
+static void test_algebraic(void **state) {
+  (void)state;
+  struct help_api t;
+  help_api_start(&t, NULL);
+  const struct kiln_report *r =
+      run_text(&t,
+               FLAT("tensor('X', bf16, 'N'), scalar('s', f32), tensor('I', s8, 'N'), "
+                    "inout('Y', f32, 'N'), out('Z', s32, 'N')",
+                    "local x = cast(get(a.X), f32) * a.s + 0.1 * 0.2"
+                    " put(a.Y, exp2(x) / sqrt(x) + get(a.Y)) put(a.Z, cast(get(a.I), s32) + 1)",
+                    "oracle = function(t) return t.X, t.X end,"),
+               KILN_CASE_ALGEBRAIC | VERIFY, KILN_OK, NULL);
+  assert_int_equal(r->level, KILN_LEVEL_NONE);
+  assert_string_equal(r->algebraic, "as traced, after the tile passes and as scheduled");
+  assert_true(help_api_matches(r->text, "the same bits in the algebraic domain: as traced"));
+  assert_non_null(strstr(r->json, "\"algebraic\":\"as traced"));
+  run_text(&t, FLAT("tensor('X', f32, 'N'), out('Y', f32, 'N')", "a.Y:store({0}, get(a.X))", ""),
+           KILN_CASE_ALGEBRAIC, KILN_INVALID, "another program writes");
+  r = run_text(&t, FLAT("tensor('X', f32, 'N'), out('Y', f32, 'N')", "put(a.Y, get(a.X))", ""),
+               VERIFY, KILN_OK, NULL);
+  assert_null(r->algebraic);
+  help_api_expect(&t, kiln_run_case(file_of_test, NULL, KILN_ON_GPU, KILN_CASE_ALGEBRAIC, &r),
+                  KILN_INVALID, "the interpreter's: not on a GPU");
+  stop(&t);
+}
+
+/* A pass that gets something wrong is found: another kernel's module stands for what it made. */
+static void test_algebraic_differs(void **state) {
+  (void)state;
+  struct help_api t;
+  help_api_start(&t, NULL);
+  static const char *const bodies[] = {
+      FLAT("tensor('X', f32, 'N'), out('Y', f32, 'N')", "put(a.Y, get(a.X) * 3)", ""),
+      FLAT("tensor('X', f32, 'N'), out('Y', f32, 'N')",
+           "put(a.Y, where(get(a.X) < 6, get(a.X) * 3, get(a.X)))", "")};
+  struct kiln_file *file[2];
+  struct kiln_variant *v[2];
+  for (int k = 0; k < 2; k++) {
+    file[k] = help_api_load(&t, "k.lua", bodies[k]);
+    help_api_expect(&t, kiln_specialise(file[k], NULL, &v[k]), KILN_OK, NULL);
+  }
+  struct kiln_request req = help_api_request();
+  struct api_problem p;
+  struct arena arena;
+  struct mem_alloc libc = mem_libc;
+  arena_init(&arena, &libc, NULL);
+  assert_true(api_resolve(file[0], &req, true, &arena, &p));
+  double x[20], *inputs[2] = {x, NULL};
+  for (int i = 0; i < 20; i++)
+    x[i] = i;
+  v[0]->tile = v[1]->tile;
+  const char *agreed = NULL;
+  enum kiln_status st = api_compare_algebraic(&p, v[0], inputs, &arena, &agreed);
+  help_api_expect(&t, st, KILN_WRONG,
+                  "output .Y. of kernel .k. is not the same .* as traced and after the tile "
+                  "passes: 14 of 20 elements differ, the first at .6.: 18 and 6");
+  assert_string_equal(agreed, "");
+  arena_free(&arena);
+  for (int k = 0; k < 2; k++) {
+    kiln_variant_free(v[k]);
+    kiln_file_free(file[k]);
+  }
+  help_api_stop(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_verified),      cmocka_unit_test(test_self_checked),
-      cmocka_unit_test(test_worst_element), cmocka_unit_test(test_wrong_results),
-      cmocka_unit_test(test_exact),         cmocka_unit_test(test_shapes_and_strides),
-      cmocka_unit_test(test_seeds),         cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_verified),
+      cmocka_unit_test(test_self_checked),
+      cmocka_unit_test(test_worst_element),
+      cmocka_unit_test(test_wrong_results),
+      cmocka_unit_test(test_exact),
+      cmocka_unit_test(test_shapes_and_strides),
+      cmocka_unit_test(test_seeds),
+      cmocka_unit_test(test_failures),
       cmocka_unit_test(test_prints),
+      cmocka_unit_test(test_algebraic),
+      cmocka_unit_test(test_algebraic_differs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
