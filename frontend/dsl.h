@@ -22,13 +22,29 @@ struct dsl_pad {
   double value;
 };
 
-/* A load that may read outside of its tensor along one dim. Same dim, offset and size: same
+/* An index scalar as such: equal numbers are equal, other values if they are one value. */
+struct dsl_key {
+  bool is_const;
+  int64_t n; /* the number, or the value's id, a cast to index left out */
+};
+
+/* What a dim of a view ranges over. Dims with one extent hold elements in the same places, or lack
+ * them in the same. */
+enum dsl_extent_kind { DSL_EXTENT_DIM, DSL_EXTENT_SLICE, DSL_EXTENT_EVERY, DSL_EXTENT_OTHER };
+struct dsl_extent {
+  enum dsl_extent_kind kind;
+  struct expr dim;             /* DIM: as the argument declares it */
+  uint32_t parent;             /* SLICE, EVERY */
+  struct dsl_key offset, size; /* SLICE; EVERY: size is the count */
+};
+
+/* A load that may read outside of its tensor along one dim. Same extent, offset and size: same
  * elements, so that pads of two operands coincide. */
 struct dsl_src {
   struct diag_loc loc;
   const char *text; /* "dim 1 (K) of A" */
-  struct expr dim;
-  struct ir_val offset;
+  uint32_t extent;  /* index into dsl->extents; 0: like no other */
+  struct dsl_key offset;
   int64_t size;
 };
 
@@ -46,12 +62,17 @@ struct dsl_val {
   int64_t lo, hi;
 };
 
-/* A tensor argument. */
+/* A tensor argument or a view of one. */
 struct dsl_view {
   struct fe_dev h;
   struct diag_loc made;
   uint32_t arg; /* index into module->args */
+  struct ir_type t;
   struct ir_val v;
+  const char *name;             /* "K", "K:slice(...)" */
+  uint32_t extent[IR_MAX_RANK]; /* per dim: index into dsl->extents */
+  bool may_miss[IR_MAX_RANK];   /* coordinates within the dim may lie outside of the tensor */
+  bool repeats;                 /* went through every(): it cannot be written */
 };
 
 /* An operand: a device value or a plain number or boolean. */
@@ -109,6 +130,8 @@ struct fe_file {
   uint32_t max_ops;
   VEC(uint32_t) locs; /* call stack id -> index into m->locs; 0: not there yet */
   VEC(struct dsl_src) srcs;
+  VEC(struct dsl_extent) extents;
+  const struct ir_val *dim_vals; /* by module dim */
 
   /* Host arrays. */
   size_t host_bytes, host_since; /* alive; allocated since the last collection */
@@ -221,8 +244,14 @@ struct dsl_val *dsl_iota(struct fe_file *f, uint32_t axis, int64_t n);
 struct dsl_val *dsl_transpose(struct fe_file *f, struct dsl_val *x);
 struct dsl_val *dsl_reshape(struct fe_file *f, struct dsl_val *x, uint32_t rank,
                             const int64_t *dim);
+
+/* ---- trace_memory.c: loads and stores ---- */
+
 struct dsl_val *dsl_load(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
                          struct ir_type t, bool has_pad, const struct dsl_opnd *pad);
+/* One element; 0 out of range. */
+struct dsl_val *dsl_load_scalar(struct fe_file *f, struct dsl_view *view,
+                                struct dsl_val *const *index);
 bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
                struct dsl_val *x);
 
@@ -246,6 +275,25 @@ struct dsl_val *dsl_extract(struct fe_file *f, struct dsl_val *x, const int64_t 
 /* Tiles of one dtype and rank that differ along the axis alone. */
 struct dsl_val *dsl_concat(struct fe_file *f, uint32_t axis, uint32_t n, struct dsl_val *const *x);
 struct dsl_val *dsl_bitcast(struct fe_file *f, struct dsl_val *x, enum dtype to);
+
+/* ---- trace_view.c: views ---- */
+
+struct dsl_key dsl_key_of(const struct fe_file *f, const struct dsl_val *v);
+static inline bool dsl_key_eq(struct dsl_key a, struct dsl_key b) {
+  return a.is_const == b.is_const && a.n == b.n;
+}
+struct dsl_view *dsl_arg_view(struct fe_file *f, uint32_t arg, struct ir_val v);
+struct dsl_view *dsl_view_at(struct fe_file *f, struct dsl_view *v, struct dsl_val *index);
+struct dsl_view *dsl_view_slice(struct fe_file *f, struct dsl_view *v,
+                                struct dsl_val *const *offset, struct dsl_val *const *size);
+struct dsl_view *dsl_view_permute(struct fe_file *f, struct dsl_view *v, const char *what,
+                                  const int64_t *perm);
+struct dsl_view *dsl_view_every(struct fe_file *f, struct dsl_view *v, uint32_t axis, int64_t n);
+/* NULL after an error. */
+struct dsl_view *dsl_view_reshape(struct fe_file *f, struct dsl_view *v, uint32_t rank,
+                                  struct dsl_val *const *size);
+struct dsl_val *dsl_view_size(struct fe_file *f, struct dsl_view *v, uint32_t axis);
+void dsl_push_view(struct fe_file *f, struct dsl_view *v); /* NULL pushes an unknown value */
 
 /* ---- trace_pad.c ---- */
 

@@ -122,8 +122,14 @@ static const char *describe(void *user, const struct fe_dev *dev) {
     return "a range";
   if (dev->kind == FE_DEV_VALUE)
     return dsl_describe_type(f, ((const struct dsl_val *)dev)->t);
-  const struct ir_arg *arg = &f->m->args.at[((const struct dsl_view *)dev)->arg];
+  const struct dsl_view *v = (const struct dsl_view *)dev;
+  const struct ir_arg *arg = &f->m->args.at[v->arg];
   struct strbuf b = {.arena = fe_trace_arena(f->fe)};
+  if (dev->region) { /* not an argument itself */
+    sb_printf(&b, "%s, a ", v->name);
+    ir_type_describe(v->t, &b);
+    return sb_str(&b);
+  }
   sb_printf(&b, "tensor %s %s(", ir_sym(f->m, arg->name), dtype_name(arg->dtype));
   for (uint32_t d = 0; d < arg->rank; d++) {
     if (d)
@@ -172,12 +178,14 @@ static bool is_scalar_type(void *user, struct fe_type type) {
 /* The first name stays: `local q = p` says less of a value than the p that made it. */
 static void named(void *user, struct fe_dev *dev, const char *name) {
   struct fe_file *f = user;
-  if (dev->kind != FE_DEV_VALUE || fe_is_unknown(dev) || f->mode != DSL_BODY)
+  if (fe_is_unknown(dev) || f->mode != DSL_BODY ||
+      (dev->kind != FE_DEV_VALUE && dev->kind != FE_DEV_OBJECT))
     return;
-  struct ir_value *v = ir_value_at(f->m, ((struct dsl_val *)dev)->v);
+  struct ir_val v =
+      dev->kind == FE_DEV_VALUE ? ((struct dsl_val *)dev)->v : ((struct dsl_view *)dev)->v;
   /* A value of a region that was dropped has lost its place in the module. */
-  if (((struct dsl_val *)dev)->v.id < f->m->values.n && !v->name.id)
-    v->name = symtab_get(f->m->syms, name);
+  if (v.id < f->m->values.n && !ir_value_at(f->m, v)->name.id)
+    ir_value_at(f->m, v)->name = symtab_get(f->m->syms, name);
 }
 
 /* ---- print and assert ---- */
@@ -472,13 +480,10 @@ static int push_arguments(struct trace_call *c) {
         s->h.flags |= FE_DEV_OPTIONAL;
       dsl_push(f, s);
     } else {
-      struct dsl_view *w = ARENA_NEW(fe_trace_arena(f->fe), struct dsl_view);
-      w->h.kind = FE_DEV_OBJECT;
+      struct dsl_view *w = dsl_arg_view(f, i, v);
       w->h.flags = a->optional ? FE_DEV_OPTIONAL : 0;
       w->made = c->k->pub.args[i].loc;
-      w->arg = i;
-      w->v = v;
-      lua_pushlightuserdata(L, w);
+      dsl_push_view(f, w);
     }
     lua_setfield(L, -2, ir_sym(m, a->name));
   }
@@ -487,6 +492,7 @@ static int push_arguments(struct trace_call *c) {
     dims[j] = ir_add_arg(m, m->body, ir_scalar(DT_INDEX));
     ir_value_at(m, dims[j])->name = m->dims.at[j];
   }
+  f->dim_vals = dims;
   push_dims(c, false, dims);
   dsl_push_config(L, &c->k->pub, c->opt->config);
   for (uint32_t g = 0; g < m->n_grid; g++) {
@@ -520,8 +526,11 @@ static void run_trace(struct fe_state *fe, void *user) {
   f->locs.at = NULL;
   f->srcs.n = f->srcs.cap = 0;
   f->srcs.at = NULL;
+  f->extents.n = f->extents.cap = 0;
+  f->extents.at = NULL;
   fe_trace_begin(fe);
   VEC_PUSH(fe_trace_arena(fe), &f->srcs, (struct dsl_src){0});
+  VEC_PUSH(fe_trace_arena(fe), &f->extents, (struct dsl_extent){.kind = DSL_EXTENT_OTHER});
   declare(c, bound);
   trace_grid(c);
   f->mode = DSL_BODY;

@@ -9,7 +9,7 @@
 
 /* What open() remembers. */
 struct mark {
-  uint32_t values, ops, blocks, srcs;
+  uint32_t values, ops, blocks, srcs, extents;
   struct ir_builder builder; /* of the block around */
   struct ir_op last;         /* last op of that block then */
   struct ir_block own[2];    /* while: condition, body */
@@ -53,6 +53,7 @@ static void open_region(void *user, struct fe_region *r) {
   m->ops = f->m->ops.n;
   m->blocks = f->m->blocks.n;
   m->srcs = f->srcs.n;
+  m->extents = f->extents.n;
   m->last = ir_block_at(f->m, f->b.block)->last;
   if (has_block(r))
     f->b.block = m->own[0] = ir_new_block(f->m, (struct ir_op){0});
@@ -77,6 +78,7 @@ static void close_region(void *user, struct fe_region *r, bool keep) {
   f->m->ops.n = m->ops;
   f->m->blocks.n = m->blocks;
   f->srcs.n = m->srcs;
+  f->extents.n = m->extents;
 }
 
 static const char *effect(void *user, struct fe_region *r) {

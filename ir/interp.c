@@ -42,7 +42,7 @@ static uint64_t permute(uint64_t i, uint64_t n, uint64_t seed) {
   return i;
 }
 
-/* The values that every program starts from: scalars and dims; views need no slot. */
+/* The values that every program starts from: views, scalars and dims. */
 static void set_entry(struct interp *in, const struct interp_arg *args) {
   const struct ir_module *m = in->m;
   const struct ir_blocknode *body = ir_block_at(m, m->body);
@@ -52,8 +52,10 @@ static void set_entry(struct interp *in, const struct interp_arg *args) {
     if (!a->present)
       continue;
     struct ir_val v = body->args.at[next++];
-    if (a->kind != IR_ARG_SCALAR)
+    if (a->kind != IR_ARG_SCALAR) {
+      interp_set_view(in, v, k);
       continue;
+    }
     void *o = val_buf(in, v);
     switch (cell_of(in, a->dtype)) {
     case CELL_FLOAT: *(float *)o = (float)num_round(a->dtype, args[k].f); break;
@@ -91,8 +93,10 @@ static void run_programs(struct interp *in) {
 
 static void mark_stored(void *user, struct ir_module *m, struct ir_op o) {
   struct interp *in = user;
-  if (ir_op_at(m, o)->opcode == IR_STORE)
-    in->bound[in->view_arg[ir_op_at(m, o)->in[0].id]].tracked = true;
+  uint32_t arg;
+  if ((ir_info(ir_op_at(m, o)->opcode)->traits & IR_WRITES) &&
+      ir_view_arg(m, ir_op_at(m, o)->in[0], &arg))
+    in->bound[arg].tracked = true;
 }
 
 struct run {

@@ -106,6 +106,8 @@ static bool check_tensor(struct binder *b, uint32_t k) {
     int64_t span;
     if (t->dim[d] < 0)
       FAIL(in, "argument '%s': dim %u is negative (%lld)", name, d, (long long)t->dim[d]);
+    if (t->dim[d] > INTERP_MAX_EXTENT)
+      FAIL(in, "argument '%s': dim %u of %lld is too large", name, d, (long long)t->dim[d]);
     if (t->dim[d] == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &span) ||
@@ -245,16 +247,6 @@ static bool bind_grid(struct binder *b) {
   return true;
 }
 
-static void bind_views(struct interp *in) {
-  const struct ir_module *m = in->m;
-  const struct ir_blocknode *body = ir_block_at(m, m->body);
-  in->view_arg = ARENA_ARRAY(in->arena, uint32_t, m->values.n);
-  uint32_t next = 0;
-  for (uint32_t k = 0; k < m->args.n; k++)
-    if (m->args.at[k].present)
-      in->view_arg[body->args.at[next++].id] = k;
-}
-
 bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_args) {
   const struct ir_module *m = in->m;
   struct arena *a = in->arena;
@@ -286,6 +278,5 @@ bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_ar
   for (uint32_t k = 0; k < m->args.n; k++)
     if (m->args.at[k].kind != IR_ARG_SCALAR && m->args.at[k].present && !check_shape(&b, k))
       return false;
-  bind_views(in);
   return check_facts(&b) && bind_grid(&b);
 }

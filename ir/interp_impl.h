@@ -34,6 +34,38 @@ struct interp_bound {
   struct shadow *last_page;  /* NULL: none yet */
 };
 
+/* A view: which element of a tensor argument each coordinate stands for. Coordinate x of a dim is
+ * ((x + phase) / div) * stride elements from `base`; those outside of [lo, hi) are out of range.
+ * `base` is that of coordinates that may be out of range themselves: it wraps. */
+struct interp_view_dim {
+  int64_t size;   /* up to INTERP_MAX_EXTENT */
+  int64_t lo, hi; /* within 0..size; lo >= hi: none */
+  int64_t stride;
+  int64_t div, phase; /* phase within 0..div-1 */
+};
+#define INTERP_MAX_EXTENT (INT64_C(1) << 62)
+
+enum interp_fault { VIEW_OK, VIEW_COUNT, VIEW_SPLIT, VIEW_OUTSIDE, VIEW_TOO_LONG };
+
+struct interp_view {
+  uint32_t arg; /* module argument */
+  uint32_t rank;
+  bool empty; /* no coordinate is in range, whatever the dims say */
+  uint64_t base;
+  struct interp_view_dim dim[IR_MAX_RANK];
+  /* The op that could not make a view of its operands, and why; reported where an access needs
+   * it. */
+  struct ir_op faulty;
+  enum interp_fault fault;
+  int64_t fault_at[2]; /* numbers for the message */
+};
+
+/* Element offset of a coordinate that is in range, without the base. */
+static inline uint64_t interp_view_step(const struct interp_view_dim *d, int64_t x) {
+  uint64_t q = (uint64_t)x + (uint64_t)d->phase;
+  return (d->div == 1 ? q : q / (uint64_t)d->div) * (uint64_t)d->stride;
+}
+
 struct interp {
   const struct ir_module *m;
   struct interp_options opt;
@@ -44,8 +76,9 @@ struct interp {
   bool *dim_known;
 
   /* Plan */
-  uint32_t *slot;     /* by value: 1-based slot, 0 for views */
-  uint32_t *view_arg; /* by value: module argument of a view */
+  uint32_t *slot;    /* by value: 1-based slot, 0 for views */
+  uint32_t *view_at; /* by value: index into `views` */
+  struct interp_view *views;
   uint32_t *last_use; /* by value: the op of its own block that uses it last, 0 if none */
   void **buf;         /* by slot */
   size_t *buf_bytes;
@@ -84,10 +117,12 @@ static inline enum dtype val_dtype(const struct interp *in, struct ir_val v) {
 static inline enum cell val_cell(const struct interp *in, struct ir_val v) {
   return cell_of(in, val_dtype(in, v));
 }
-/* Elements of a value: 1 for a scalar. */
+/* Elements of a value: 1 for a scalar or a view. */
 static inline size_t val_elems(const struct interp *in, struct ir_val v) {
   const struct ir_type *t = &ir_value_at(in->m, v)->type;
   size_t n = 1;
+  if (t->kind == IR_VIEW)
+    return 1;
   for (uint32_t k = 0; k < t->rank; k++)
     n *= (size_t)t->dim[k];
   return n;
@@ -104,6 +139,10 @@ static inline void *val_buf(const struct interp *in, struct ir_val v) {
 }
 static inline int64_t val_int(const struct interp *in, struct ir_val v) {
   return *(const int64_t *)val_buf(in, v);
+}
+
+static inline struct interp_view *val_view(const struct interp *in, struct ir_val v) {
+  return &in->views[in->view_at[v.id]];
 }
 
 /* interp_plan.c: gives every value its slot. */
@@ -166,6 +205,12 @@ void interp_extract(struct interp *in, const struct ir_opnode *op);
 void interp_concat(struct interp *in, const struct ir_opnode *op);
 void interp_bitcast(struct interp *in, const struct ir_opnode *op);
 void interp_random(struct interp *in, const struct ir_opnode *op);
+
+/* interp_view.c: views of arguments and the ops on views. view_ok: false after reporting that the
+ * view that an access needs could not be made. */
+void interp_set_view(struct interp *in, struct ir_val v, uint32_t arg);
+void interp_view_op(struct interp *in, struct ir_op o);
+bool interp_view_ok(struct interp *in, struct ir_op o, const struct interp_view *v);
 
 /* interp_mem.c */
 void interp_load(struct interp *in, struct ir_op o);

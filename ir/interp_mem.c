@@ -8,31 +8,33 @@
 #include "base/num.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* The part of a tile that lies inside a tensor: elements [lo, hi) of each axis. */
+/* The part of a tile that lies inside a view: elements [lo, hi) of each axis. */
 struct window {
   uint32_t rank;
   bool empty;
   int64_t dim[IR_MAX_RANK]; /* of the tile */
   int64_t lo[IR_MAX_RANK], hi[IR_MAX_RANK];
-  int64_t start[IR_MAX_RANK]; /* tensor coordinate of element 0; valid where not empty */
+  int64_t start[IR_MAX_RANK]; /* view coordinate of element 0; valid where not empty */
 };
 
-static struct window window_of(const struct interp *in, const struct interp_tensor *t,
+static struct window window_of(const struct interp *in, const struct interp_view *v,
                                const struct ir_type *tile, const struct ir_val *offsets) {
-  struct window w = {.rank = tile->rank};
+  struct window w = {.rank = tile->rank, .empty = v->empty};
   for (uint32_t k = 0; k < tile->rank; k++) {
     int64_t off = val_int(in, offsets[k]), n = tile->dim[k];
+    const struct interp_view_dim *d = &v->dim[k];
     w.dim[k] = n;
     w.start[k] = off;
-    /* Written so that nothing overflows for any offset: off > -n bounds -off and dim - off. */
-    if (off >= t->dim[k] || off <= -n) {
+    /* Written so that nothing overflows for any offset: off > -n bounds lo - off and hi - off. */
+    if (off >= d->hi || off <= -n) {
       w.empty = true;
       continue;
     }
-    w.lo[k] = off < 0 ? -off : 0;
-    w.hi[k] = t->dim[k] - off < n ? t->dim[k] - off : n;
+    w.lo[k] = off < d->lo ? d->lo - off : 0;
+    w.hi[k] = d->hi - off < n ? d->hi - off : n;
     if (w.lo[k] >= w.hi[k])
       w.empty = true;
   }
@@ -57,16 +59,51 @@ static struct shadow *shadow_at(struct interp *in, struct interp_bound *b, int64
   return &b->last_page[element - key * SHADOW_PAGE];
 }
 
+static int64_t reach(const struct interp_tensor *t, uint32_t k) {
+  return t->dim[k] > 1 ? llabs(t->stride[k]) : 0;
+}
+
+/* The coordinates of an element of the tensor, largest stride first; false if they do not follow
+ * from its place (strides that overlap). */
+static bool find_coord(const struct interp_tensor *t, int64_t element, int64_t *coord) {
+  bool done[IR_MAX_RANK] = {false};
+  int64_t rest = element - t->offset;
+  for (uint32_t k = 0; k < t->rank; k++) {
+    coord[k] = 0;
+    if (t->stride[k] < 0) /* counted from the other end */
+      rest -= (t->dim[k] - 1) * t->stride[k];
+  }
+  for (uint32_t i = 0; i < t->rank; i++) {
+    uint32_t best = t->rank;
+    for (uint32_t k = 0; k < t->rank; k++)
+      if (!done[k] && (best == t->rank || reach(t, k) > reach(t, best)))
+        best = k;
+    int64_t s = reach(t, best), c = s ? rest / s : 0;
+    done[best] = true;
+    if (c >= t->dim[best])
+      c = t->dim[best] - 1;
+    rest -= c * s;
+    coord[best] = t->stride[best] < 0 ? t->dim[best] - 1 - c : c;
+  }
+  return rest == 0;
+}
+
 static void report_race(struct interp *in, struct ir_op o, const struct interp_bound *b,
-                        const int64_t *coord, const char *what, uint32_t other_op,
+                        int64_t element, const char *what, uint32_t other_op,
                         const char *other_what) {
   if (in->n_races++ >= INTERP_MAX_RACES)
     return;
   const struct ir_arg *arg = &in->m->args.at[b - in->bound];
   struct strbuf text = {.arena = in->arena};
-  for (uint32_t k = 0; k < b->t.rank; k++)
-    sb_printf(&text, "%s%lld", k ? ", " : "", (long long)coord[k]);
-  interp_report(in, o, DIAG_RACE, "'%s' %s element (%s) of '%s', which another program %s",
+  int64_t coord[IR_MAX_RANK];
+  if (find_coord(&b->t, element, coord)) {
+    for (uint32_t k = 0; k < b->t.rank; k++)
+      sb_printf(&text, "%s%lld", k ? ", " : "(", (long long)coord[k]);
+    sb_putc(&text, ')');
+  } else {
+    sb_printf(&text, "at offset %lld", (long long)(element - b->t.offset));
+  }
+  interp_report(in, o, DIAG_RACE, "'%s' %s element %s of '%s', which another program %s",
                 ir_info(ir_op_at(in->m, o)->opcode)->name, what, sb_str(&text),
                 ir_sym(in->m, arg->name), other_what);
   const struct ir_loc *loc = &in->m->locs.at[ir_op_at(in->m, (struct ir_op){other_op})->loc];
@@ -74,24 +111,22 @@ static void report_race(struct interp *in, struct ir_op o, const struct interp_b
             ir_info(ir_op_at(in->m, (struct ir_op){other_op})->opcode)->name);
 }
 
-static void note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element,
-                      const int64_t *coord) {
+static void note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element) {
   struct shadow *s = shadow_at(in, b, element);
   if (s->writer && s->writer != in->program)
-    report_race(in, o, b, coord, "reads", s->writer_op, "writes");
+    report_race(in, o, b, element, "reads", s->writer_op, "writes");
   if (!s->reader) {
     s->reader = in->program;
     s->reader_op = o.id;
   }
 }
 
-static void note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element,
-                       const int64_t *coord) {
+static void note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element) {
   struct shadow *s = shadow_at(in, b, element);
   if (s->writer && s->writer != in->program)
-    report_race(in, o, b, coord, "writes", s->writer_op, "writes");
+    report_race(in, o, b, element, "writes", s->writer_op, "writes");
   else if (s->reader && s->reader != in->program)
-    report_race(in, o, b, coord, "writes", s->reader_op, "reads");
+    report_race(in, o, b, element, "writes", s->reader_op, "reads");
   s->writer = in->program;
   s->writer_op = o.id;
 }
@@ -162,43 +197,64 @@ static void store_row(enum dtype t, enum cell c, void *data, int64_t first, int6
   }
 }
 
-/* Calls for each row of the window: cells [at, at + n) of the tile and elements `first`, first +
- * step, ... of the tensor. */
-struct row {
+/* A walk over the window in runs: cells [at, at + n) of the tile are elements `first`,
+ * first + step, ... of the tensor. A run is a row; in a dim that repeats elements, the repeats of
+ * one. */
+struct walk {
+  const struct window *w;
+  const struct interp_view *v;
+  int64_t i[IR_MAX_RANK];
+  bool done;
+};
+struct run {
   int64_t at, first, step, n;
-  int64_t coord[IR_MAX_RANK]; /* tensor coordinates of the row's first element */
 };
 
-static bool next_row(const struct window *w, const struct interp_tensor *t, int64_t *i,
-                     struct row *r) {
-  uint32_t outer = w->rank ? w->rank - 1 : 0;
-  r->at = 0;
-  r->first = t->offset;
-  for (uint32_t k = 0; k < w->rank; k++) {
-    r->at = r->at * w->dim[k] + i[k];
-    r->coord[k] = w->start[k] + i[k];
-    r->first += r->coord[k] * t->stride[k];
-  }
-  r->n = w->rank ? w->hi[outer] - w->lo[outer] : 1;
-  r->step = w->rank ? t->stride[outer] : 1;
-  for (uint32_t k = outer; k-- > 0;) {
-    if (++i[k] < w->hi[k])
-      return true;
-    i[k] = w->lo[k];
-  }
-  return false;
+static struct walk start_walk(const struct window *w, const struct interp_view *v) {
+  struct walk k = {.w = w, .v = v, .done = w->empty};
+  memcpy(k.i, w->lo, sizeof k.i);
+  return k;
 }
 
-static void note_row(struct interp *in, struct ir_op o, struct interp_bound *b, struct row *r,
-                     uint32_t rank, bool write) {
+static bool next_run(struct walk *k, struct run *r) {
+  const struct window *w = k->w;
+  uint32_t last = w->rank - 1;
+  if (k->done)
+    return false;
+  uint64_t first = k->v->base;
+  r->at = 0;
+  for (uint32_t d = 0; d < w->rank; d++) {
+    r->at = r->at * w->dim[d] + k->i[d];
+    first += interp_view_step(&k->v->dim[d], w->start[d] + k->i[d]);
+  }
+  const struct interp_view_dim *inner = &k->v->dim[last];
+  r->first = (int64_t)first;
+  r->n = w->hi[last] - k->i[last];
+  r->step = inner->stride;
+  if (inner->div > 1) {
+    int64_t repeats = inner->div - (w->start[last] + k->i[last] + inner->phase) % inner->div;
+    r->n = repeats < r->n ? repeats : r->n;
+    r->step = 0;
+  }
+  k->i[last] += r->n;
+  for (uint32_t d = last; k->i[d] >= w->hi[d]; d--) {
+    k->i[d] = w->lo[d];
+    if (!d) {
+      k->done = true;
+      break;
+    }
+    k->i[d - 1]++;
+  }
+  return true;
+}
+
+static void note_run(struct interp *in, struct ir_op o, struct interp_bound *b, const struct run *r,
+                     bool write) {
   for (int64_t j = 0; j < r->n; j++) {
-    int64_t element = r->first + j * r->step;
     if (write)
-      note_write(in, o, b, element, r->coord);
+      note_write(in, o, b, r->first + j * r->step);
     else
-      note_read(in, o, b, element, r->coord);
-    if (rank)
-      r->coord[rank - 1]++;
+      note_read(in, o, b, r->first + j * r->step);
   }
 }
 
@@ -236,45 +292,39 @@ static bool covers_tile(const struct window *w) {
 
 void interp_load(struct interp *in, struct ir_op o) {
   const struct ir_opnode *op = ir_op_at(in->m, o);
-  struct interp_bound *b = &in->bound[in->view_arg[op->in[0].id]];
+  const struct interp_view *v = val_view(in, op->in[0]);
+  struct interp_bound *b = &in->bound[v->arg];
   const struct ir_type *tile = &ir_value_at(in->m, op->out[0])->type;
   enum cell c = cell_of(in, (enum dtype)tile->dtype);
   char *out = val_buf(in, op->out[0]);
-  struct window w = window_of(in, &b->t, tile, op->in + 1);
+  if (!interp_view_ok(in, o, v))
+    return;
+  struct window w = window_of(in, v, tile, op->in + 1);
   if (!covers_tile(&w))
     fill_pad(in, o, (enum dtype)tile->dtype, val_elems(in, op->out[0]), out);
-  if (w.empty)
-    return;
-  int64_t i[IR_MAX_RANK];
-  memcpy(i, w.lo, sizeof i);
-  struct row r;
-  bool more;
-  do {
-    more = next_row(&w, &b->t, i, &r);
+  struct walk k = start_walk(&w, v);
+  for (struct run r; next_run(&k, &r);) {
     load_row(b->t.dtype, c, b->t.data, r.first, r.step, r.n, out + (size_t)r.at * cell_size(c));
     if (b->tracked)
-      note_row(in, o, b, &r, w.rank, false);
-  } while (more);
+      note_run(in, o, b, &r, false);
+  }
 }
 
 void interp_store(struct interp *in, struct ir_op o) {
   const struct ir_opnode *op = ir_op_at(in->m, o);
-  struct interp_bound *b = &in->bound[in->view_arg[op->in[0].id]];
+  const struct interp_view *v = val_view(in, op->in[0]);
+  struct interp_bound *b = &in->bound[v->arg];
   struct ir_val value = op->in[op->n_in - 1];
   const struct ir_type *tile = &ir_value_at(in->m, value)->type;
   enum cell c = cell_of(in, (enum dtype)tile->dtype);
   const char *x = val_buf(in, value);
-  struct window w = window_of(in, &b->t, tile, op->in + 1);
-  if (w.empty)
+  if (!interp_view_ok(in, o, v))
     return;
-  int64_t i[IR_MAX_RANK];
-  memcpy(i, w.lo, sizeof i);
-  struct row r;
-  bool more;
-  do {
-    more = next_row(&w, &b->t, i, &r);
+  struct window w = window_of(in, v, tile, op->in + 1);
+  struct walk k = start_walk(&w, v);
+  for (struct run r; next_run(&k, &r);) {
     store_row(b->t.dtype, c, b->t.data, r.first, r.step, r.n, x + (size_t)r.at * cell_size(c));
     if (b->tracked)
-      note_row(in, o, b, &r, w.rank, true);
-  } while (more);
+      note_run(in, o, b, &r, true);
+  }
 }

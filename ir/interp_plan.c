@@ -1,10 +1,11 @@
 /* Interpreter: which value lives in which buffer.
  *
- * Before: a verified module; after: every value but views has a slot, every slot a buffer, and
- * there is scratch memory for the neediest op; a run allocates nothing more but race shadows. A
- * value's slot is free again after the last op of its own block that uses it, itself or in a nested
- * block, and goes to the next value of its size. Results of a loop take over the slots of its
- * carried values. Slots never overlap an operand's, so ops need not care about aliasing. */
+ * Before: a verified module; after: every value but views has a slot, every slot a buffer, every
+ * view its place, and there is scratch memory for the neediest op; a run allocates nothing more but
+ * race shadows. A value's slot is free again after the last op of its own block that uses it,
+ * itself or in a nested block, and goes to the next value of its size. Results of a loop take over
+ * the slots of its carried values. Slots never overlap an operand's, so ops need not care about
+ * aliasing. */
 #include "ir/interp_impl.h"
 
 #include "base/check.h"
@@ -15,7 +16,7 @@ struct planner {
   uint32_t *dies_next; /* by value */
   struct map free;     /* buffer size -> free slot */
   uint32_t *free_next; /* by slot */
-  uint32_t n_slots;
+  uint32_t n_slots, n_views;
 };
 
 static struct ir_block block_of(const struct ir_module *m, struct ir_val v) {
@@ -47,8 +48,10 @@ static size_t round_up(size_t n) {
 
 static void take_slot(struct planner *p, struct ir_val v) {
   struct interp *in = p->in;
-  if (ir_value_at(in->m, v)->type.kind == IR_VIEW)
+  if (ir_value_at(in->m, v)->type.kind == IR_VIEW) {
+    in->view_at[v.id] = p->n_views++;
     return;
+  }
   size_t bytes = round_up(val_elems(in, v) * cell_size(val_cell(in, v)));
   uint32_t *head = map_get(&p->free, bytes);
   if (head && *head) {
@@ -140,6 +143,7 @@ void interp_plan(struct interp *in) {
   struct arena *a = in->arena;
   in->last_use = ARENA_ARRAY(a, uint32_t, m->values.n);
   in->slot = ARENA_ARRAY(a, uint32_t, m->values.n);
+  in->view_at = ARENA_ARRAY(a, uint32_t, m->values.n);
   in->buf_bytes = ARENA_ARRAY(a, size_t, m->values.n + 1);
   p.dies_head = ARENA_ARRAY(a, uint32_t, m->ops.n);
   p.dies_next = ARENA_ARRAY(a, uint32_t, m->values.n);
@@ -155,6 +159,7 @@ void interp_plan(struct interp *in) {
   take_args(&p, m->body);
   plan_block(&p, m->body);
   in->n_slots = p.n_slots;
+  in->views = ARENA_ARRAY(a, struct interp_view, p.n_views + 1);
   in->buf = ARENA_ARRAY(a, void *, p.n_slots + 1);
   for (uint32_t s = 1; s <= p.n_slots; s++)
     in->buf[s] = arena_get(a, in->buf_bytes[s]);

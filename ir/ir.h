@@ -86,6 +86,8 @@ struct ir_opinfo {
 };
 const struct ir_opinfo *ir_info(enum ir_opcode opcode);
 bool ir_find_opcode(const char *name, size_t n, enum ir_opcode *out);
+/* view_at, view_slice, ...: view operand, view result. */
+bool ir_is_view_op(enum ir_opcode opcode);
 
 /* ---- types ---- */
 
@@ -262,6 +264,10 @@ static inline struct ir_type ir_type_of(const struct ir_module *m, struct ir_val
 static inline const char *ir_sym(const struct ir_module *m, struct sym s) {
   return symtab_str(m->syms, s);
 }
+
+/* types.c: the argument (index into m->args) that a view is of or a part of; false for a value that
+ * is none, as an invalid module may have. */
+bool ir_view_arg(const struct ir_module *m, struct ir_val view, uint32_t *arg);
 
 struct ir_block ir_new_block(struct ir_module *m, struct ir_op parent);
 struct ir_val ir_add_arg(struct ir_module *m, struct ir_block b, struct ir_type t);

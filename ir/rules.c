@@ -322,25 +322,11 @@ void ir_rule_load(struct ir_check *c) {
     check_num(c, IR_ATTR_pad, "pad", dt(out(c, 0)));
 }
 
-/* The argument of the kernel that a value stands for, or NULL. */
-static const struct ir_arg *arg_of(const struct ir_module *m, struct ir_val v) {
-  const struct ir_value *x = ir_value_at(m, v);
-  if (x->block.id != m->body.id)
-    return NULL;
-  uint32_t k = 0;
-  for (uint32_t i = 0; i < m->args.n; i++)
-    if (m->args.at[i].present && k++ == x->index)
-      return &m->args.at[i];
-  return NULL;
-}
-
 void ir_rule_store(struct ir_check *c) {
   uint32_t last = c->n->n_in ? c->n->n_in - 1u : 0;
   if (!check_access(c, 1, c->n->n_in ? in(c, last) : (struct ir_type){0}))
     return;
-  const struct ir_arg *a = arg_of(c->m, c->n->in[0]);
-  if (a && a->kind == IR_ARG_IN)
-    ir_rule_fail(c, "`%s` is an `in` argument: it cannot be written", ir_sym(c->m, a->name));
+  ir_rule_check_written(c, c->n->in[0]);
 }
 
 void ir_rule_assert(struct ir_check *c) {

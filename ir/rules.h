@@ -42,10 +42,14 @@ struct ir_type_text {
 };
 const char *ir_type_text(struct ir_type t, struct ir_type_text *buf);
 
+/* Reports a view that must not be written: of an `in` argument, or one in which several coordinates
+ * stand for one element (rules_view.c). */
+void ir_rule_check_written(struct ir_check *c, struct ir_val view);
+
 typedef void (*ir_rule_fn)(struct ir_check *c);
 ir_rule_fn ir_rule(enum ir_rule r);
 
-/* rules.c, rules_tile.c, rules_control.c, rules_machine.c */
+/* rules.c, rules_tile.c, rules_view.c, rules_control.c, rules_machine.c */
 #define RULE(id, text) void ir_rule_##id(struct ir_check *c);
 #include "ir/rules.def"
 

@@ -1,4 +1,4 @@
-/* Types of values; see ir.h. */
+/* Types of values, and where views come from; see ir.h. */
 #include "base/check.h"
 #include "ir/ir.h"
 
@@ -55,4 +55,38 @@ void ir_type_describe(struct ir_type t, struct strbuf *out) {
       sb_printf(out, "%lld", (long long)t.dim[i]);
   }
   sb_putc(out, ')');
+}
+
+bool ir_is_view_op(enum ir_opcode opcode) {
+  switch ((int)opcode) {
+  case IR_VIEW_AT:
+  case IR_VIEW_SLICE:
+  case IR_VIEW_TRANSPOSE:
+  case IR_VIEW_EVERY:
+  case IR_VIEW_RESHAPE: return true;
+  default: return false;
+  }
+}
+
+bool ir_view_arg(const struct ir_module *m, struct ir_val view, uint32_t *arg) {
+  /* Views are not carried, so the chain of ops leads to the body's arguments. In an invalid module
+   * it may be a circle. */
+  for (uint32_t steps = 0; steps < m->ops.n; steps++) {
+    const struct ir_value *x = ir_value_at(m, view);
+    const struct ir_opnode *def = ir_op_at(m, x->def);
+    if (x->def.id && ir_is_view_op(def->opcode) && def->n_in) {
+      view = def->in[0];
+      continue;
+    }
+    if (x->block.id != m->body.id)
+      return false;
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < m->args.n; i++)
+      if (m->args.at[i].present && k++ == x->index) {
+        *arg = i;
+        return m->args.at[i].kind != IR_ARG_SCALAR;
+      }
+    return false;
+  }
+  return false;
 }

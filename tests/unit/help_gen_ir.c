@@ -244,6 +244,97 @@ static struct ir_val load(struct gen *g, struct ir_type t) {
   return (struct ir_val){0};
 }
 
+/* One view op on a view, with any operands; a view that cannot take it comes back as it is. */
+static struct ir_val view_of(struct gen *g, enum ir_opcode opcode, struct ir_val view) {
+  struct ir_type t = type_of(g, view), r = t;
+  struct ir_val in[1 + 2 * IR_MAX_RANK] = {view};
+  uint32_t axis = below(g, t.rank), n = 1;
+  int64_t perm[IR_MAX_RANK] = {0, 1, 2, 3, 4}, count = 1 + below(g, 4);
+  switch ((int)opcode) {
+  case IR_VIEW_AT:
+    if (t.rank < 2)
+      return view;
+    in[n++] = need(g, ir_scalar(DT_INDEX));
+    r.rank--;
+    for (uint32_t d = 0; d < t.rank; d++)
+      r.dim[d] = d < axis ? t.dim[d] : d < r.rank ? t.dim[d + 1] : 0;
+    break;
+  case IR_VIEW_SLICE:
+    for (uint32_t i = 0; i < 2u * t.rank; i++)
+      in[n++] = chance(g, 40) ? g->zero : need(g, ir_scalar(DT_INDEX));
+    for (uint32_t d = 0; d < t.rank; d++)
+      r.dim[d] = in[1 + t.rank + d].id == g->zero.id && chance(g, 50) ? 0 : IR_DYN;
+    break;
+  case IR_VIEW_TRANSPOSE:
+    for (uint32_t d = t.rank; d-- > 1;) {
+      uint32_t k = below(g, d + 1);
+      int64_t x = perm[d];
+      perm[d] = perm[k];
+      perm[k] = x;
+    }
+    for (uint32_t d = 0; d < t.rank; d++)
+      r.dim[d] = t.dim[perm[d]];
+    break;
+  case IR_VIEW_EVERY: r.dim[axis] = t.dim[axis] == IR_DYN ? IR_DYN : t.dim[axis] * count; break;
+  default: /* a dim of 1 more: any view can be that */
+    if (t.rank > 2)
+      return view;
+    r.rank++;
+    for (uint32_t d = 0, k = 0; d < r.rank; d++) {
+      r.dim[d] = IR_DYN;
+      if (d == axis) {
+        in[n] = push(g, ir_const_int(&g->b, DT_INDEX, 1));
+      } else {
+        in[n] = op(g, IR_DIM, ir_scalar(DT_INDEX), 1, &view);
+        set_int(g, in[n], IR_ATTR_axis, k++);
+      }
+      n++;
+    }
+  }
+  made(g, opcode);
+  struct ir_val v = ir_build1(&g->b, opcode, r, n, in);
+  if (opcode == IR_VIEW_AT || opcode == IR_VIEW_EVERY)
+    set_int(g, v, IR_ATTR_axis, axis);
+  if (opcode == IR_VIEW_EVERY)
+    set_int(g, v, IR_ATTR_count, count);
+  if (opcode == IR_VIEW_TRANSPOSE)
+    ir_set_attr(g->m, ir_value_at(g->m, v)->def,
+                (struct ir_attr){.key = IR_ATTR_perm, .ints = perm, .n_ints = t.rank});
+  return v;
+}
+
+/* A view through a few ops, one of them the one that is asked for; and a tile of it. */
+static void gen_view(struct gen *g, enum ir_opcode opcode) {
+  static const enum ir_opcode ops[] = {IR_VIEW_AT, IR_VIEW_SLICE, IR_VIEW_TRANSPOSE, IR_VIEW_EVERY,
+                                       IR_VIEW_RESHAPE};
+  uint32_t k;
+  do
+    k = below(g, COUNT(arg_rows));
+  while (arg_rows[k].kind != IR_ARG_IN && arg_rows[k].kind != IR_ARG_INOUT);
+  struct ir_val v = view_of(g, opcode, body_arg(g, k));
+  while (chance(g, 40))
+    v = view_of(g, ops[below(g, COUNT(ops))], v);
+  struct ir_type t = any_shape(g, arg_rows[k].t);
+  struct ir_val in[1 + IR_MAX_RANK] = {v};
+  t.rank = type_of(g, v).rank;
+  for (uint32_t d = 0; d < t.rank; d++) {
+    t.dim[d] = t.dim[d] ? t.dim[d] : 1;
+    in[1 + d] = chance(g, 60) ? g->zero : need(g, ir_scalar(DT_INDEX));
+  }
+  op(g, IR_LOAD, t, 1 + t.rank, in);
+}
+
+static void gen_dim(struct gen *g) {
+  uint32_t k;
+  do
+    k = below(g, COUNT(arg_rows));
+  while (arg_rows[k].kind == IR_ARG_SCALAR);
+  struct ir_val view = body_arg(g, k);
+  struct ir_val v = op(g, IR_DIM, ir_scalar(DT_INDEX), 1, &view);
+  set_int(g, v, IR_ATTR_axis, below(g, arg_rows[k].rank));
+  tame(g, v);
+}
+
 /* Stores v, cast and reshaped, where nothing was stored before (until the argument is full). */
 static void store(struct gen *g, struct ir_val v) {
   struct ir_type t = type_of(g, v);
@@ -666,6 +757,12 @@ static bool gen_op(struct gen *g, enum ir_opcode opcode) {
   case IR_RULE_bitcast: gen_bitcast(g); return true;
   case IR_RULE_random: gen_random(g); return true;
   case IR_RULE_dot: gen_dot(g); return true;
+  case IR_RULE_view_at:
+  case IR_RULE_view_slice:
+  case IR_RULE_view_transpose:
+  case IR_RULE_view_every:
+  case IR_RULE_view_reshape: gen_view(g, opcode); return true;
+  case IR_RULE_dim: gen_dim(g); return true;
   case IR_RULE_load: load(g, any_shape(g, any_dtype(g, NULL))); return true;
   case IR_RULE_store: store(g, need(g, any_type(g, any_dtype(g, NULL)))); return true;
   case IR_RULE_assert: gen_assert(g); return true;
