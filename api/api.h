@@ -30,7 +30,8 @@ struct kiln_context {
   struct kiln_context_options opt;
   const char *worker_path, *private_dir, *ir_debug; /* copies, in `own` */
   struct api_object own;                            /* what lives as long as the context */
-  struct api_object shown; /* the text last returned by a kiln_diag_* call or kiln_doctor */
+  struct api_object shown;   /* the text last returned by a kiln_diag_* call or kiln_doctor */
+  struct api_object reduced; /* what kiln_reduce last returned */
   struct diag_sink diags;
   struct rt_ctx *rt;        /* made on first use */
   struct rt_device *device; /* ordinal 0, opened on first use */
@@ -151,8 +152,18 @@ bool api_dim_lookup(void *problem, const char *name, int64_t *value);
 enum kiln_status api_pick_target(struct kiln_context *ctx, const char *name,
                                  const struct cg_target **out);
 
+/* ---- file.c ---- */
+
+/* Appends the whole of a regular file; false: *error says why not. */
+bool api_read_file(const char *path, struct strbuf *out, const char **error);
+/* Whether a file of this name and text is an IR text. */
+bool api_is_tir(const char *name, const char *text, size_t n);
+
 /* ---- variant.c ---- */
 
+/* What the problem's kernel traces to, verified, with the facts that its shapes imply; it lives in
+ * `a`. NULL, reported, on failure. */
+struct ir_module *api_trace(const struct api_problem *p, struct arena *a);
 /* Traces (or takes the IR text), verifies and runs the tile passes. */
 enum kiln_status api_variant_new(const struct api_problem *p, const struct cg_target *target,
                                  bool lineinfo, struct kiln_variant **out);

@@ -200,6 +200,7 @@ enum kiln_status kiln_context_new(const struct kiln_context_options *options,
   ctx->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   api_object_init(&ctx->own, ctx);
   api_object_init(&ctx->shown, ctx);
+  api_object_init(&ctx->reduced, ctx);
   if (!diag_init(&ctx->diags, &ctx->mem) || api_guarded(&ctx->own, start, ctx) != KILN_OK) {
     kiln_context_free(ctx);
     return KILN_NO_MEMORY;
@@ -216,6 +217,7 @@ void kiln_context_free(struct kiln_context *ctx) {
   rt_device_close(ctx->device);
   rt_ctx_free(ctx->rt);
   diag_free(&ctx->diags);
+  api_object_free(&ctx->reduced);
   api_object_free(&ctx->shown);
   api_object_free(&ctx->own);
   if (ctx->c_locale)

@@ -11,7 +11,7 @@
 
 /* Appends the whole file; false with *error (static or errno text). The file is not open while
  * memory is taken: a failed allocation must not leak it. */
-static bool read_file(const char *path, struct strbuf *text, const char **error) {
+bool api_read_file(const char *path, struct strbuf *text, const char **error) {
   struct stat st;
   *error = NULL;
   if (stat(path, &st) != 0)
@@ -78,6 +78,12 @@ static char *folder_of(struct arena *a, const char *path) {
   return slash == path ? arena_strdup(a, "/") : arena_strndup(a, path, (size_t)(slash - path));
 }
 
+bool api_is_tir(const char *name, const char *text, size_t n) {
+  size_t len = strlen(name);
+  return (len > 4 && str_eq(name + len - 4, ".tir")) ||
+         (n >= 8 && memcmp(text, "kiln-ir ", 8) == 0);
+}
+
 static enum kiln_status load(void *user) {
   struct load_call *c = user;
   struct kiln_file *file = c->file;
@@ -86,7 +92,7 @@ static enum kiln_status load(void *user) {
   if (c->path) {
     struct strbuf text = {.arena = a};
     const char *error;
-    if (!read_file(c->path, &text, &error)) {
+    if (!api_read_file(c->path, &text, &error)) {
       API_ERROR(ctx, FILE, "cannot read %s: %s", c->path, error);
       return KILN_FAILED;
     }
@@ -95,9 +101,7 @@ static enum kiln_status load(void *user) {
     c->name = c->path;
   }
   file->root = c->root ? arena_strdup(a, c->root) : c->path ? folder_of(a, c->path) : NULL;
-  size_t len = strlen(c->name);
-  if ((len > 4 && str_eq(c->name + len - 4, ".tir")) ||
-      (c->n >= 8 && memcmp(c->text, "kiln-ir ", 8) == 0)) {
+  if (api_is_tir(c->name, c->text, c->n)) {
     uint32_t index = diag_add_file(&ctx->diags, c->name, c->text, c->n);
     file->tir = ir_parse(a, &ctx->diags, index, c->text, c->n);
     return file->tir && ir_verify(file->tir, &ctx->diags) ? KILN_OK : KILN_INVALID;

@@ -46,6 +46,16 @@ static bool take_target(struct kiln_variant *v, const struct api_problem *p) {
   return v->target == t;
 }
 
+struct ir_module *api_trace(const struct api_problem *p, struct arena *a) {
+  struct fe_trace_options opt = {.config = &p->config, .absent = p->absent};
+  struct ir_module *m = fe_trace(p->file->fe, p->kernel, &opt, a);
+  if (!m || !ir_verify(m, &p->file->own.ctx->diags))
+    return NULL;
+  if (p->shaped)
+    add_facts(m, p, a);
+  return m;
+}
+
 static enum kiln_status make(void *user) {
   struct make_call *c = user;
   struct kiln_variant *v = c->v;
@@ -59,12 +69,9 @@ static enum kiln_status make(void *user) {
     if (v->traced->stage == IR_MACHINE_STAGE && !take_target(v, p))
       return KILN_INVALID;
   } else {
-    struct fe_trace_options opt = {.config = &p->config, .absent = p->absent};
-    v->traced = fe_trace(v->file->fe, p->kernel, &opt, a);
-    if (!v->traced || !ir_verify(v->traced, &ctx->diags))
+    v->traced = api_trace(p, a);
+    if (!v->traced)
       return api_failure_since(ctx, before);
-    if (p->shaped)
-      add_facts(v->traced, p, a);
   }
   v->tile = v->traced;
   if (v->traced->stage == IR_TILE_STAGE) {

@@ -1,5 +1,5 @@
 /* Option parsing: one table of options; `--name value` and `--name=value`; lists may repeat and
- * take comma-separated items; `--` ends options. */
+ * take comma-separated items; `--` ends options, or begins the command that a command takes. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -135,6 +135,12 @@ int cli_parse(const struct cli_command *cmd, int n, char **words, struct cli_opt
     }
     if (more_options && strcmp(w, "-h") == 0) {
       o->help = true;
+      continue;
+    }
+    if (!more_options && strstr(cmd->arguments, "-- COMMAND")) {
+      if (o->command.n == CLI_MAX_LIST)
+        return usage_error(cmd, "too many words in the command at", w);
+      o->command.at[o->command.n++] = w;
       continue;
     }
     if (!more_options || w[0] != '-' || w[1] == 0) {

@@ -17,6 +17,7 @@ struct cli_list {
 
 /* Every option any command takes; a command's table says which it accepts. */
 struct cli_options {
+  struct cli_list command; /* the words after --, where a command takes one */
   struct cli_list files, set, consts, shapes, layouts, strides, scalars, absent, targets;
   const char *kernel, *root, *stage, *after, *on, *domain, *output, *junit;
   int32_t case_index, max_seconds, max_ops, max_errors;
@@ -26,6 +27,7 @@ struct cli_options {
 };
 
 struct cli_command {
+  /* With "-- COMMAND" in `arguments`, the words after -- are a command's. */
   const char *name, *arguments, *summary;
   /* Names of the accepted options, space separated, of the table in args.c. */
   const char *options;
@@ -56,6 +58,7 @@ int cmd_check(const struct cli_options *o);
 int cmd_show(const struct cli_options *o);
 int cmd_run(const struct cli_options *o);
 int cmd_test(const struct cli_options *o);
+int cmd_reduce(const struct cli_options *o);
 int cmd_doctor(const struct cli_options *o);
 int cmd_stubs(const struct cli_options *o);
 

@@ -300,6 +300,27 @@ KILN_API enum kiln_status kiln_run_case(struct kiln_file *file, const struct kil
                                         enum kiln_on on, uint32_t flags,
                                         const struct kiln_report **out);
 
+/* ---- reduction ---- */
+
+struct kiln_reduce_options {
+  size_t struct_size;
+  /* Does this IR text fail as the file does? NULL: it does if loading, specialising, lowering and
+   * compiling it end in an error of the same code as the file's first. It must not use the context
+   * that is being reduced in. */
+  bool (*fails)(void *user, const char *text, size_t n);
+  /* Now and then; may be NULL. */
+  void (*progress)(void *user, uint32_t lines_before, uint32_t lines_now, uint32_t tried);
+  void *user;
+};
+
+/* Shrinks an IR text, or what the kernel of a kernel file traces to, while it goes on failing.
+ * KILN_INTERRUPTED: *text is the smallest found so far. It lives until the next call of
+ * kiln_reduce; NULL if there was nothing to reduce. */
+KILN_API enum kiln_status kiln_reduce(struct kiln_context *ctx, const char *path, const char *root,
+                                      const struct kiln_request *req,
+                                      const struct kiln_reduce_options *options,
+                                      const char **text);
+
 /* ---- environment ---- */
 
 /* What was found and what is missing: driver, GPUs, NVRTC, cuBLAS, NVML, OpenBLAS, helper, folders.

@@ -188,6 +188,55 @@ expect 'JUnit of noise' 1 '^$' grep -P '[^\x09\x0a\x20-\x7e]' noise.xml
 expect 'shown as JSON' 0 '^\{"kernel":"gemm","target":"sm_90a","text":"kiln-ir 1 tile.u000a' \
   "$KILN" show "$GEMM" --kernel gemm --json --target sm_90a
 
+# ---- reduce
+cat >fail.tir <<'TIR'
+kiln-ir 1 tile
+kernel k {
+  arg X: in f32 [N]
+  arg Y: out f32 [N]
+  dims N
+  grid cdiv(N, 8)
+  body(%x: view f32(?), %y: view f32(?), %n: index, %i: index) {
+    %8 = const 8 : index
+    %at = mul %i, %8 : index
+    %v = load %x, %at : f32(8)
+    %0 = const 0 : index
+    %1 = const 1 : index
+    %r = for %k: index = %0, %n, %1 carry(%a: f32(8) = %v) : f32(8) {
+      %e = exp %a : f32(8)
+      %u = cast %e : u4(8)
+      %b = cast %u : f32(8)
+      yield %b
+    }
+    store %y, %at, %r
+    return
+  }
+}
+TIR
+expect 'reduced to its error' 0 '^kiln reduce: 1?[0-9] lines are left' "$KILN" reduce fail.tir --output small.tir
+expect 'the same error' 1 'K0701' "$KILN" check small.tir --target sm_90a
+expect 'nothing but the error' 1 '^$' grep -E 'load|store|for|exp|arg' small.tir
+expect 'reduced with a command' 0 'exp' "$KILN" reduce fail.tir -- sh -c '! grep -q exp "$0"'
+expect 'path in the command' 0 'store' "$KILN" reduce fail.tir -- sh -c '! grep -q store {}'
+expect 'by the exit code' 0 'exp' "$KILN" reduce fail.tir -- \
+  sh -c 'grep -q exp {} && exit 7; exit 1'
+expect 'a command that succeeds' 2 'true ends with exit code 0' "$KILN" reduce fail.tir -- true
+expect 'a command that is not there' 2 'cannot run nosuch' "$KILN" reduce fail.tir -- nosuch
+sed 's/u4/s8/' fail.tir >good.tir
+expect 'nothing fails' 2 'passes .kiln check.*give a command' "$KILN" reduce good.tir
+expect 'a kernel reduced' 0 'dot' "$KILN" reduce "$GEMM" --kernel gemm -- sh -c '! grep -q dot {}'
+expect 'no file to reduce' 1 'cannot read nofile.tir' "$KILN" reduce nofile.tir
+"$KILN" reduce fail.tir --output slow.tir -- sh -c 'sleep 0.2; exit 3' >slow.out 2>&1 &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+expect 'a reduction stopped' 0 '^130$' echo $?
+expect 'the best so far' 0 'kiln-ir 1 tile' cat slow.tir
+mkdir tmp
+expect 'reduced in TMPDIR' 0 'exp' env TMPDIR=tmp "$KILN" reduce fail.tir -- sh -c '! grep -q exp tmp/kiln-reduce-*.tir'
+expect 'nothing left behind' 0 '^0$' sh -c 'ls tmp | wc -l'
+
 # ---- Ctrl-C: the process stops soon and says so
 body 'for k in range(0, d.N * 1000000, 1) do x = x * 1.0001 end' >slow.lua
 "$KILN" run slow.lua --on interp --shape M=16,N=1000 >slow.out 2>&1 &
