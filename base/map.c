@@ -32,10 +32,15 @@ static void insert(struct map *m, uint64_t key, uint32_t value) {
 
 static void grow(struct map *m) {
   struct map old = *m;
-  m->cap = old.cap ? old.cap * 2 : FIRST_CAP;
-  m->keys = ARENA_ARRAY(m->arena, uint64_t, m->cap);
-  m->values = ARENA_ARRAY(m->arena, uint32_t, m->cap);
-  m->full = ARENA_ARRAY(m->arena, uint8_t, m->cap);
+  uint32_t cap = old.cap ? old.cap * 2 : FIRST_CAP;
+  /* The arena may unwind for want of memory: the map changes only when all is there. */
+  uint64_t *keys = ARENA_ARRAY(m->arena, uint64_t, cap);
+  uint32_t *values = ARENA_ARRAY(m->arena, uint32_t, cap);
+  uint8_t *full = ARENA_ARRAY(m->arena, uint8_t, cap);
+  m->cap = cap;
+  m->keys = keys;
+  m->values = values;
+  m->full = full;
   m->n = 0;
   /* In probe order, starting after a free slot, so that equal keys keep their order. */
   uint32_t start = 0;

@@ -181,6 +181,8 @@ int fe_tramp(lua_State *L) {
   const struct fe_func *f = lua_touserdata(L, lua_upvalueindex(1));
   const char *checked = fe->stack_checked;
   struct fe_act *up = fe->act;
+  if (fe->fatal) /* a __close metamethod on the way out */
+    fe_rethrow(fe);
   fe_check_stack(fe);
   struct fe_act *A = fe_push_act(fe, f);
   A->from_c = true;
@@ -265,14 +267,6 @@ int fe_do_call(struct fe_state *fe, struct fe_act *A, const struct fe_node *n, i
   fe_step(fe);
   if (fe_is_unknown(fe_to_dev(L, at)))
     return call_unknown(fe, at, want);
-  if (fe_is_unknown(fe_to_dev(L, at))) { /* a method of a value refused before */
-    lua_settop(L, at - 1);
-    luaL_checkstack(L, want + 20, "too many results");
-    int n_results = want < 0 ? 1 : want;
-    for (int i = 0; i < n_results; i++)
-      fe_push_unknown(fe);
-    return n_results;
-  }
   for (int i = 0; !lua_isfunction(L, at); i++) {
     if (i == 100) /* __call chains may be circular */
       fe_lua_error(fe, n, "too many nested __call metamethods");

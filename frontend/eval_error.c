@@ -118,7 +118,9 @@ void fe_push_where(struct fe_state *fe, int level) {
 /* ---- diagnostics ---- */
 
 _Noreturn void fe_rethrow(struct fe_state *fe) {
-  lua_pushlightuserdata(fe->L, fe); /* needs no memory; never seen by kernel code */
+  /* Needs no memory. Functions of the library get to see it, as the second argument of a __close
+   * metamethod: to them it is an unknown value. Kernel code does not run any more (fe_tramp). */
+  lua_pushlightuserdata(fe->L, &fe->unknown);
   lua_error(fe->L);
   KILN_UNREACHABLE();
 }

@@ -96,8 +96,14 @@ body 'local s = ("x"):rep(1 << 60)' >huge.lua
 expect 'huge string' 1 'huge.lua:7:' "$KILN" check huge.lua
 body 'local function f(n) return f(n + 1) + 1 end f(1)' >deep.lua
 expect 'endless recursion' 1 'deep.lua:7:.*(deep|recursion)' "$KILN" check deep.lua
-body 'for r = 1, 1000000 do x = x + 1 end' >ops.lua
-expect 'a million ops' 1 'ops.lua:7:.*(too many|limit).*ops|ops.lua:7:.*ops' "$KILN" check ops.lua
+case $KILN_BUILD in
+  *stress) echo 'SKIP: a million ops: in the stress build arrays grow by one, in quadratic memory' ;;
+  *)
+    body 'for r = 1, 1000000 do x = x + 1 end' >ops.lua
+    expect 'a million ops' 1 'ops.lua:7:.*(too many|limit).*ops|ops.lua:7:.*ops' \
+      "$KILN" check ops.lua
+    ;;
+esac
 body 'io.open("/etc/passwd")' >sandbox.lua
 expect 'sandbox' 1 'sandbox.lua:7:.*(not available|nil)' "$KILN" check sandbox.lua
 expect 'several kernels' 1 'gemm_relu' "$KILN" run "$GEMM" --on interp

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,6 +195,52 @@ static void test_bitset(void **state) {
   arena_free(a);
 }
 
+/* A map that runs out of memory while it grows is as it was before, and can go on. */
+static void *fail_at(void *user, void *p, size_t old_size, size_t new_size) {
+  int *left = user;
+  if (new_size > old_size && (*left)-- == 0)
+    return NULL;
+  return mem_libc.fn(mem_libc.user, p, old_size, new_size);
+}
+
+static void test_map_out_of_memory(void **state) {
+  (void)state;
+  uint32_t failures = 0;
+  for (int n = 1; n < 40; n++) {
+    int left = n;
+    const struct mem_alloc mem = {fail_at, &left};
+    struct oom_trap trap = {0};
+    struct arena a;
+    arena_init(&a, &mem, &trap);
+    struct map m;
+    map_init(&m, &a);
+    volatile uint64_t added = 0;
+    if (setjmp(trap.env) == 0)
+      for (; added < 20000; added++)
+        map_add(&m, added * 7, (uint32_t)added);
+    else
+      failures++;
+    assert_int_equal(m.n, added);
+    for (uint64_t k = 0; k < added; k++) {
+      const uint32_t *v = map_get(&m, k * 7);
+      assert_non_null(v);
+      assert_int_equal(*v, k);
+    }
+    assert_null(map_get(&m, 1));
+    uint32_t pos = 0, value;
+    assert_false(map_find_from(&m, 1, &pos, &value));
+    left = INT_MAX;
+    if (setjmp(trap.env) == 0)
+      for (uint64_t k = added; k < added + 5000; k++)
+        map_put(&m, k * 7, (uint32_t)k);
+    else
+      fail_msg("out of memory again");
+    assert_int_equal(m.n, added + 5000);
+    arena_free(&a);
+  }
+  assert_true(failures > 3);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vec_push_pop),
@@ -203,6 +250,7 @@ int main(void) {
       cmocka_unit_test(test_map_equal_keys),
       cmocka_unit_test(test_map_extreme_keys),
       cmocka_unit_test(test_bitset),
+      cmocka_unit_test(test_map_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

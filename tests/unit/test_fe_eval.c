@@ -265,6 +265,52 @@ static void test_memory_limit(void **state) {
   }
 }
 
+/* An error that ends the run passes __close metamethods: kernel code among them does not run, and
+ * functions of the library meet the error as an unknown value. */
+static void test_close_after_fatal(void **state) {
+  (void)state;
+  static const char *const ends[][2] = {
+      {"while true do end", "[K0202]"},
+      {"local function f(n) return 1 + f(n + 1) end f(1)", "[K0205]"},
+      {"local s = 'x' while true do s = s .. s end", "[K0203]"},
+      {"io.open('x')", "[K0206]"},
+  };
+  enum { MEMORY = 2 };
+  static const char *const closers[] = {
+      "function(o, e) print('never', type(e), tostring(e)) end",
+      "function(o, e) for i = 1, 10 do local t = {e, e .. e} end end",
+      "function(o, e) if e == nil or type(e) == 'table' then print('never') end error(e, 0) end",
+      "function(o, e) local y <close> = setmetatable({}, {__close = print}) print('never') end",
+      "print",
+      "type",
+      "tostring",
+      "assert",
+      "error",
+      "pcall",
+      "rawequal",
+      "rawget",
+      "next",
+      "select",
+      "setmetatable",
+      "string.format",
+      "math.max",
+      "table.insert",
+      "table.concat",
+  };
+  for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+    for (size_t i = 0; i < sizeof closers / sizeof *closers; i++) {
+      const char *text = arena_printf(
+          &arena, "local x <close> = setmetatable({}, {__close = %s})\n%s", closers[i], ends[k][0]);
+      const char *got =
+          limited(text, (struct fe_limits){.steps = 1000000, .memory = (size_t)8 << 20});
+      if (k != MEMORY) /* an error like others, as in Lua: what closes may replace it */
+        has(got, ends[k][1]);
+      const char *first = strstr(got, "error:");
+      if (!first || strstr(first + 1, "error:"))
+        fail_msg("one error expected for\n%s\ngot\n%s", text, got);
+    }
+}
+
 /* What the parser does for each name is counted. */
 static void test_many_names(void **state) {
   (void)state;
@@ -405,6 +451,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_step_limit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_depth_limit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_memory_limit, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_close_after_fatal, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_many_names, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_time_and_interrupts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failing_allocations, set_up, tear_down),

@@ -50,7 +50,8 @@ static enum fe_status run_ours(struct program *p) {
                          .root = "",
                          .read_module = read_module,
                          .print = print_text,
-                         .user = p};
+                         .user = p,
+                         .limits.seconds = 120}; /* sanitizers are slow */
   struct fe_state *fe = fe_state_new(&host);
   assert_non_null(fe);
   p->out = (struct strbuf){.arena = &arena};
