@@ -337,6 +337,36 @@ int dsl_fn_array_T(lua_State *L) {
   return 1;
 }
 
+/* a:permute(i, j, ...) or a:permute({i, j, ...}): dim d is dim i_d of a */
+int dsl_fn_array_permute(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_array *a = self(L, "permute(...)");
+  bool list = lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE;
+  int64_t n = list ? (int64_t)lua_rawlen(L, 2) : lua_gettop(L) - 1;
+  uint32_t seen = 0;
+  struct dsl_array *v = push_view(L, 1);
+  int from = lua_gettop(L);
+  for (uint32_t d = 0; n == a->rank && d < a->rank; d++) {
+    if (list)
+      lua_rawgeti(L, 2, (lua_Integer)d + 1);
+    else
+      lua_pushvalue(L, (int)d + 2);
+    int ok;
+    lua_Integer axis = lua_tointegerx(L, -1, &ok);
+    lua_pop(L, 1);
+    if (!ok || axis < 0 || axis >= a->rank)
+      break;
+    seen |= 1u << axis;
+    v->dim[d] = a->dim[axis];
+    v->stride[d] = a->stride[axis];
+  }
+  if (n != a->rank || seen != (1u << a->rank) - 1)
+    fe_error(f->fe, DIAG_OPERAND, ":permute of %s needs each of its axes once, counted from 0",
+             shape_text(f, a));
+  lua_settop(L, from);
+  return 1;
+}
+
 static int rank_2(lua_State *L, const char *what, uint32_t keep) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = self(L, what);

@@ -503,6 +503,11 @@ static void test_oracle_builtins(void **state) {
   expect_oracle(&r, "return t.A:slice({1, 0}, {1, 4}):reshape(4):col() + t.A:at(2, 3)", 4, 1,
                 D(17, 18, 19, 20));
   expect_oracle(&r, "return {C = t.A:slice({0, 0}, {1, 4}):reshape(4):row()}", 1, 4, D(1, 2, 3, 4));
+  expect_oracle(&r,
+                "local x = t.A:slice({0, 0}, {2, 3}):reshape(1, 2, 3) "
+                "return x:permute(2, 0, 1):permute({1, 2, 0}):reshape(2, 3) + "
+                "x:permute(2, 1, 0):reshape(3, 2):T()",
+                2, 3, D(2, 4, 6, 10, 12, 14));
   expect_oracle(&r, "return cumsum(t.A, 1)", 3, 4, D(1, 3, 6, 10, 5, 11, 18, 26, 9, 19, 30, 42));
   expect_oracle(&r, "return cumsum(t.A:T(), 1)", 4, 3, D(1, 6, 15, 2, 8, 18, 3, 10, 21, 4, 12, 24));
   expect_oracle(&r, "return cumsum(t.A:slice({0, 0}, {1, 4}):reshape(4)):row()", 1, 4,
@@ -615,10 +620,17 @@ static void test_oracle_errors(void **state) {
        "k.lua:2:35: error: matmul of array(3,4) and array(3,4): it takes "
        "(...,M,K) and (...,K,N) [K0502]\n"},
       {"return t.A:transpose()",
-       "k.lua:2:39: error: an array has no transpose; it has T, row, col, reshape, slice, at, "
-       "shape [K0503]\n"},
+       "k.lua:2:39: error: an array has no transpose; it has T, permute, row, col, reshape, slice, "
+       "at, shape [K0503]\n"},
       {"return t.A:slice({0, 0}, {4, 4})",
        "k.lua:2:39: error: :slice: 4 elements from 0 on are not inside dim 0 of (3,4) [K0502]\n"},
+      {"return t.A:permute(0, 0)",
+       "k.lua:2:39: error: :permute of (3,4) needs each of its axes once, "
+       "counted from 0 [K0503]\n"},
+      {"return t.A:permute({1, 2})",
+       "k.lua:2:39: error: :permute of (3,4) needs each of its axes once, counted from 0 [K0503]\n"},
+      {"return t.A:permute(1)",
+       "k.lua:2:39: error: :permute of (3,4) needs each of its axes once, counted from 0 [K0503]\n"},
       {"return dot(t.A, t.A)",
        "k.lua:2:35: error: dot takes tiles and scalars, got array(3,4) [K0503]\n"},
       {"return exp('x')",
