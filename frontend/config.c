@@ -191,34 +191,54 @@ static void report_none_legal(struct fe_state *fe, void *user) {
                    c->k->name, sb_str(&b));
 }
 
-bool fe_default_config(struct fe_file *f, const struct fe_kernel *k, struct arena *a,
-                       const struct fe_config *fixed, struct fe_config *out) {
-  struct fe_config free_config = fe_empty_config(k, a);
-  const struct fe_config *given = fixed ? fixed : &free_config;
-  uint32_t *at = ARENA_ARRAY(a, uint32_t, k->n_choices + 1);
-  *out = fe_empty_config(k, a);
-  for (uint32_t i = 0; i < k->n_choices; i++)
-    out->at[i] = given->at[i].kind != FE_NONE ? given->at[i] : k->choices[i].values[0];
+struct default_call {
+  struct fe_file *f;
+  const struct fe_kernel *k;
+  const struct fe_config *given;
+  uint32_t *at; /* index of the value in hand, per choice */
+  struct fe_config *out;
+  bool found;
+};
+
+/* One run under one set of limits: there may be more configs than anyone can wait for. */
+static void run_default(struct fe_state *fe, void *user) {
+  struct default_call *c = user;
+  const struct fe_kernel *k = c->k;
   for (;;) {
-    enum fe_legal legal = fe_is_legal(f, k, out);
-    if (legal != FE_ILLEGAL)
-      return legal == FE_LEGAL;
+    struct legal_call legal = {c->f, k, c->out, true};
+    if (k->has_legal)
+      run_legal(fe, &legal);
+    if (legal.legal) {
+      c->found = true;
+      return;
+    }
     /* The next config: the last name varies fastest; consts and what was set stay. */
     uint32_t i = k->n_choices;
     while (i-- > 0) {
-      const struct fe_choice *c = &k->choices[i];
-      if (c->is_const || given->at[i].kind != FE_NONE)
+      const struct fe_choice *choice = &k->choices[i];
+      if (choice->is_const || c->given->at[i].kind != FE_NONE)
         continue;
-      at[i] = (at[i] + 1) % c->n_values;
-      out->at[i] = c->values[at[i]];
-      if (at[i])
+      c->at[i] = (c->at[i] + 1) % choice->n_values;
+      c->out->at[i] = choice->values[c->at[i]];
+      if (c->at[i])
         break;
     }
     if (i == UINT32_MAX) {
-      fe_protect(f->fe, report_none_legal, &(struct legal_call){f, k, given, false});
-      return false;
+      report_none_legal(fe, &(struct legal_call){c->f, k, c->given, false});
+      return;
     }
   }
+}
+
+bool fe_default_config(struct fe_file *f, const struct fe_kernel *k, struct arena *a,
+                       const struct fe_config *fixed, struct fe_config *out) {
+  struct fe_config free_config = fe_empty_config(k, a);
+  struct default_call c = {f, k, fixed ? fixed : &free_config, NULL, out, false};
+  c.at = ARENA_ARRAY(a, uint32_t, k->n_choices + 1);
+  *out = fe_empty_config(k, a);
+  for (uint32_t i = 0; i < k->n_choices; i++)
+    out->at[i] = c.given->at[i].kind != FE_NONE ? c.given->at[i] : k->choices[i].values[0];
+  return fe_protect(f->fe, run_default, &c) == FE_DONE && c.found;
 }
 
 /* ---- from text ---- */

@@ -299,7 +299,16 @@ static void report_failure(struct fe_state *fe, int status) {
     fe->act = NULL;
     lua_pushcfunction(L, run_report);
     lua_insert(L, -2);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK && fe->fatal != FE_FATAL_DIAG)
+    status = lua_pcall(L, 1, 0, 0);
+    if (status != LUA_OK && status != LUA_ERRMEM && !fe->fatal) {
+      /* The error object's own __tostring failed: say that instead. */
+      fe->act = NULL;
+      lua_settop(L, 0);
+      lua_pushcfunction(L, run_report);
+      lua_pushliteral(L, "error object is a value whose __tostring failed");
+      status = lua_pcall(L, 1, 0, 0);
+    }
+    if (status != LUA_OK && fe->fatal != FE_FATAL_DIAG)
       fe->fatal = FE_FATAL_MEMORY;
   }
   if (fe->fatal == FE_FATAL_MEMORY)
