@@ -206,6 +206,7 @@ static void run_default(struct fe_state *fe, void *user) {
   const struct fe_kernel *k = c->k;
   for (;;) {
     struct legal_call legal = {c->f, k, c->out, true};
+    fe_charge(fe, k->n_choices + 1);
     if (k->has_legal)
       run_legal(fe, &legal);
     if (legal.legal) {

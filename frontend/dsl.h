@@ -135,6 +135,7 @@ struct fe_file {
 
   /* Host arrays. */
   size_t host_bytes, host_since; /* alive; allocated since the last collection */
+  struct dsl_array *borrowed;
   bool single;
   uint64_t rng[4];
 };
@@ -350,15 +351,21 @@ struct dsl_array {
   double *data;
   double *owned; /* NULL: borrowed from an argument or another array (kept alive by a user value) */
   size_t bytes;  /* of `owned` */
+  /* Over an argument's memory: in fe_file.borrowed until the call ends, empty from then on. */
+  struct dsl_array *next, **link;
+  bool ended;
+  double nothing; /* `data` of an ended array: never read, but an address */
 };
 
 /* NULL if the value is no host array. */
 struct dsl_array *dsl_to_array(lua_State *L, int idx);
 /* Pushes a new dense array of undefined contents. */
 struct dsl_array *dsl_new_array(lua_State *L, struct fe_file *f, uint32_t rank, const int64_t *dim);
-/* Pushes an array over memory that outlives the call. */
+/* Pushes an array over memory that lives until dsl_end_borrowed: kernel text may keep the array,
+ * which is empty then. Never written to. */
 struct dsl_array *dsl_borrow_array(lua_State *L, struct fe_file *f, uint32_t rank,
                                    const int64_t *dim, double *data);
+void dsl_end_borrowed(struct fe_file *f);
 /* Copies to dense row-major memory. */
 void dsl_array_copy(const struct dsl_array *a, double *out);
 int64_t dsl_array_count(const struct dsl_array *a);

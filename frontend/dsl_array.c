@@ -48,12 +48,40 @@ static struct dsl_array *push_array(lua_State *L, uint32_t rank, const int64_t *
   return a;
 }
 
+static void enlist(struct fe_file *f, struct dsl_array *a) {
+  a->next = f->borrowed;
+  a->link = &f->borrowed;
+  if (a->next)
+    a->next->link = &a->next;
+  f->borrowed = a;
+}
+
+static void delist(struct dsl_array *a) {
+  if (!a->link)
+    return;
+  *a->link = a->next;
+  if (a->next)
+    a->next->link = a->link;
+  a->link = NULL;
+}
+
 struct dsl_array *dsl_borrow_array(lua_State *L, struct fe_file *f, uint32_t rank,
                                    const int64_t *dim, double *data) {
-  (void)f;
   struct dsl_array *a = push_array(L, rank, dim);
   a->data = data;
+  enlist(f, a);
   return a;
+}
+
+void dsl_end_borrowed(struct fe_file *f) {
+  while (f->borrowed) {
+    struct dsl_array *a = f->borrowed;
+    delist(a);
+    a->data = &a->nothing;
+    a->ended = true;
+    for (uint32_t d = 0; d < IR_MAX_RANK; d++)
+      a->dim[d] = 0;
+  }
 }
 
 struct dsl_array *dsl_new_array(lua_State *L, struct fe_file *f, uint32_t rank,
@@ -86,6 +114,7 @@ struct dsl_array *dsl_new_array(lua_State *L, struct fe_file *f, uint32_t rank,
 static int array_gc(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = lua_touserdata(L, 1);
+  delist(a);
   if (a->owned) {
     f->host_bytes -= a->bytes;
     mem_drop(f->mem, a->owned, a->bytes);
@@ -102,6 +131,9 @@ static struct dsl_array *push_view(lua_State *L, int idx) {
   for (uint32_t d = 0; d < a->rank; d++)
     v->stride[d] = a->stride[d];
   v->data = a->data;
+  if (a->link)
+    enlist(dsl_of(L), v);
+  v->ended = a->ended;
   lua_pushvalue(L, idx);
   lua_setiuservalue(L, -2, 1);
   return v;
@@ -144,7 +176,7 @@ static const char *shape_text(struct fe_file *f, const struct dsl_array *a) {
   sb_putc(&b, '(');
   for (uint32_t d = 0; d < a->rank; d++)
     sb_printf(&b, "%s%" PRId64, d ? "," : "", a->dim[d]);
-  sb_putc(&b, ')');
+  sb_puts(&b, a->ended ? ") of an earlier call" : ")");
   return sb_str(&b);
 }
 

@@ -260,6 +260,7 @@ bool fe_oracle(struct fe_file *f, const struct fe_kernel *k, const struct fe_pro
   }
   f->single = p->single;
   enum fe_status s = fe_protect(f->fe, run_oracle, &c);
+  dsl_end_borrowed(f);
   f->single = false;
   f->mode = DSL_IDLE;
   return s == FE_DONE;

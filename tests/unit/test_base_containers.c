@@ -205,8 +205,8 @@ static void *fail_at(void *user, void *p, size_t old_size, size_t new_size) {
 
 static void test_map_out_of_memory(void **state) {
   (void)state;
-  uint32_t failures = 0;
-  for (int n = 1; n < 40; n++) {
+  volatile uint32_t failures = 0; /* volatile: kept across longjmp */
+  for (volatile int n = 1; n < 40; n++) {
     int left = n;
     const struct mem_alloc mem = {fail_at, &left};
     struct oom_trap trap = {0};

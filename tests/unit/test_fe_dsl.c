@@ -701,6 +701,47 @@ static void test_matmul_callback(void **state) {
   hf_free(&r.h);
 }
 
+/* Kernel text may keep an argument's array; its memory is the caller's, who takes it back. */
+static void test_kept_arrays(void **state) {
+  (void)state;
+  static const struct {
+    const char *keep, *use, *message;
+  } cases[] = {
+      {"t.A", "kept", "oracle gives array(0,0) of an earlier call for `C`, which is (3,4)"},
+      {"t.A:T():slice({1, 0}, {2, 2})", "kept:at(0, 0)", "outside of dim 0 of (0,0) of an earlier"},
+      {"t.A:T()", "kept:T() + t.A", "shapes (0,0) of an earlier call and (3,4) of `+`"},
+      {"t.A", "sum(kept) + amax(kept, 1) + t.A", "of `+` do not fit"},
+      {"t.A + 0", "kept", NULL}, /* an array of its own */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct oracle_run r = {0};
+    hf_init(&r.h);
+    struct strbuf text = {.arena = &r.h.arena};
+    sb_printf(
+        &text,
+        "local kept return kernel { name = 'k', args = { tensor('A', f32, 'M', 'N'), "
+        "out('C', f32, 'M', 'N') }, grid = function() return 1 end, body = function() end,\n"
+        "oracle = function(t, d, c) if not kept then kept = %s return t.A end return %s end }",
+        cases[i].keep, cases[i].use);
+    r.k = load(&r.h, sb_str(&text));
+    assert_true(fe_default_config(r.h.file, r.k, &r.h.arena, NULL, &r.config));
+    r.p = (struct fe_problem){.config = &r.config, .dim = small_dims, .dim_user = &r};
+    for (int call = 0; call < 2; call++) {
+      double *a = calloc(12, sizeof *a);
+      assert_non_null(a);
+      r.arrays[0] = (struct fe_array){.rank = 2, .dim = {3, 4}, .data = a};
+      r.results[1] = (struct fe_array){.rank = 2, .dim = {3, 4}, .data = r.out};
+      bool good = fe_oracle(r.h.file, r.k, &r.p, r.arrays, r.results);
+      free(a);
+      if (good != (call == 0 || !cases[i].message))
+        fail_msg("%s, %s: %s", cases[i].keep, cases[i].use, hf_diags(&r.h));
+    }
+    if (cases[i].message && !strstr(hf_diags(&r.h), cases[i].message))
+      fail_msg("%s, %s: %s", cases[i].keep, cases[i].use, hf_diags(&r.h));
+    hf_free(&r.h);
+  }
+}
+
 static void test_no_oracle(void **state) {
   (void)state;
   struct hf h;
@@ -944,6 +985,7 @@ int main(void) {
       cmocka_unit_test(test_oracle_single),
       cmocka_unit_test(test_oracle_errors),
       cmocka_unit_test(test_matmul_callback),
+      cmocka_unit_test(test_kept_arrays),
       cmocka_unit_test(test_no_oracle),
       cmocka_unit_test(test_inputs),
       cmocka_unit_test(test_limits),
