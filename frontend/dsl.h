@@ -57,7 +57,7 @@ struct dsl_val {
   struct expr e;
   const struct dsl_pad *pads; /* one per dim; NULL: no padding, values unknown */
   bool is_const;              /* the same value everywhere: `value` */
-  bool has_range;             /* integer scalar within lo..hi, both included */
+  bool has_range;             /* integers within lo..hi, both included */
   double value;
   int64_t lo, hi;
 };
@@ -255,6 +255,26 @@ struct dsl_val *dsl_load_scalar(struct fe_file *f, struct dsl_view *view,
                                 struct dsl_val *const *index);
 bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
                struct dsl_val *x);
+/* Reports and returns false if nothing may be written there. what: "store to" */
+bool dsl_check_written(struct fe_file *f, const struct dsl_view *view, const char *what);
+/* x as it is written to the view: cast among floats and among integers. NULL after an error. */
+struct dsl_val *dsl_written(struct fe_file *f, const struct dsl_view *view, const char *what,
+                            struct dsl_val *x);
+/* The pad of a load or gather as its attribute (none for 0); its value. */
+bool dsl_check_pad(struct fe_file *f, enum dtype t, const struct dsl_opnd *pad);
+double dsl_set_pad(struct fe_file *f, struct ir_op o, enum dtype t, const struct dsl_opnd *pad);
+
+/* ---- trace_gather.c: elements at indices. Indices are of dtype index, scalars and tiles. ---- */
+
+/* What the indices select, of the view's dtype; false after an error. */
+bool dsl_selected(struct fe_file *f, const struct dsl_view *view, const char *what,
+                  struct dsl_val *const *index, struct ir_type *t);
+struct dsl_val *dsl_gather(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *index,
+                           bool has_pad, const struct dsl_opnd *pad);
+bool dsl_scatter(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *index,
+                 struct dsl_val *x);
+struct dsl_val *dsl_atomic(struct fe_file *f, struct dsl_view *view, const char *what,
+                           const char *kind, struct dsl_val *const *index, struct dsl_val *x);
 
 /* ---- trace_fold.c ---- */
 

@@ -16,6 +16,10 @@ static struct dsl_view *self_view(lua_State *L, struct fe_file *f, const char *w
   return NULL;
 }
 
+static const char *plural(const char *list) {
+  return str_eq(list, "index") ? "indices" : str_eq(list, "offset") ? "offsets" : "sizes";
+}
+
 /* The list at idx must have one entry per dim of the tensor. */
 static bool check_list(lua_State *L, struct fe_file *f, const struct dsl_view *v, int idx,
                        const char *what, const char *list) {
@@ -23,15 +27,16 @@ static bool check_list(lua_State *L, struct fe_file *f, const struct dsl_view *v
     return false;
   const char *name = v->name;
   uint32_t rank = v->t.rank;
+  const char *entries = rank == 1 ? list : plural(list);
   if (lua_type(L, idx) != LUA_TTABLE) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "%s of `%s` needs a list of %" PRIu32 " %s%s, got %s", what,
-                  name, rank, list, rank == 1 ? "" : "s", fe_describe(f->fe, idx));
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s of `%s` needs a list of %" PRIu32 " %s, got %s", what,
+                  name, rank, entries, fe_describe(f->fe, idx));
     return false;
   }
   size_t n = lua_rawlen(L, idx);
   if (n != rank) {
-    fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "%s of `%s` needs %" PRIu32 " %s%s, got %zu", what,
-                  name, rank, list, rank == 1 ? "" : "s", n);
+    fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "%s of `%s` needs %" PRIu32 " %s, got %zu", what,
+                  name, rank, entries, n);
     return false;
   }
   return true;
@@ -76,7 +81,7 @@ static bool read_sizes(lua_State *L, struct fe_file *f, const struct dsl_view *v
 }
 
 /* {pad = x} */
-static bool read_options(lua_State *L, struct fe_file *f, int idx, bool *has_pad,
+static bool read_options(lua_State *L, struct fe_file *f, int idx, const char *what, bool *has_pad,
                          struct dsl_opnd *pad) {
   *has_pad = false;
   if (lua_isnoneornil(L, idx))
@@ -84,7 +89,7 @@ static bool read_options(lua_State *L, struct fe_file *f, int idx, bool *has_pad
   if (fe_is_unknown(fe_to_dev(L, idx)))
     return false;
   if (lua_type(L, idx) != LUA_TTABLE) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "options of tile are a table {pad = x}, got %s",
+    fe_soft_error(f->fe, DIAG_OPERAND, "options of %s are a table {pad = x}, got %s", what,
                   fe_describe(f->fe, idx));
     return false;
   }
@@ -95,7 +100,7 @@ static bool read_options(lua_State *L, struct fe_file *f, int idx, bool *has_pad
     int at = lua_gettop(L);
     fe_check_defined(f->fe, at);
     if (lua_type(L, at - 1) != LUA_TSTRING || !str_eq(lua_tostring(L, at - 1), "pad")) {
-      fe_soft_error(f->fe, DIAG_OPERAND, "tile has no option %s; it has pad",
+      fe_soft_error(f->fe, DIAG_OPERAND, "%s has no option %s; it has pad", what,
                     lua_type(L, at - 1) == LUA_TSTRING ? lua_tostring(L, at - 1)
                                                        : fe_describe(f->fe, at - 1));
       ok = false;
@@ -123,7 +128,7 @@ int dsl_fn_tensor_tile(lua_State *L) {
   bool has_pad;
   bool ok = v && read_list(L, f, v, 2, "tile", "offset", offset);
   ok = v && read_sizes(L, f, v, 3, &t) && ok;
-  ok = read_options(L, f, 4, &has_pad, &pad) && ok;
+  ok = read_options(L, f, 4, "tile", &has_pad, &pad) && ok;
   dsl_push(f, ok ? dsl_load(f, v, offset, t, has_pad, &pad) : NULL);
   return 1;
 }
@@ -291,3 +296,90 @@ int dsl_fn_tensor_size(lua_State *L) {
   dsl_push(f, axis >= 0 ? dsl_view_size(f, v, (uint32_t)axis) : NULL);
   return 1;
 }
+
+/* ---- elements at indices ---- */
+
+/* An integer scalar or tile as index. */
+static struct dsl_val *read_indices(struct fe_file *f, int idx, const char *what, uint32_t d) {
+  struct dsl_opnd o;
+  char name[64];
+  snprintf(name, sizeof name, "index %" PRIu32 " of %s", d, what);
+  if (!dsl_opnd_at(f, idx, name, &o))
+    return NULL;
+  if (o.kind != DSL_DEV || o.dev->t.kind == IR_SCALAR)
+    return dsl_as_index(f, &o, name);
+  if (!dtype_is_int((enum dtype)o.dev->t.dtype)) {
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s is %s, not integers", name,
+                  dsl_describe_type(f, o.dev->t));
+    return NULL;
+  }
+  return dsl_cast(f, o.dev, DT_INDEX);
+}
+
+static bool read_index_list(lua_State *L, struct fe_file *f, const struct dsl_view *v,
+                            const char *what, struct dsl_val *out[IR_MAX_RANK]) {
+  if (!check_list(L, f, v, 2, what, "index"))
+    return false;
+  bool ok = true;
+  for (uint32_t d = 0; d < v->t.rank; d++) {
+    lua_rawgeti(L, 2, (lua_Integer)d + 1);
+    int at = lua_gettop(L);
+    fe_check_defined(f->fe, at);
+    out[d] = read_indices(f, at, what, d);
+    ok &= out[d] != NULL;
+    lua_settop(L, at - 1);
+  }
+  return ok;
+}
+
+int dsl_fn_tensor_gather(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_view *v = self_view(L, f, "gather");
+  lua_settop(L, 3);
+  struct dsl_val *index[IR_MAX_RANK];
+  struct dsl_opnd pad = {0};
+  bool has_pad, ok = v && read_index_list(L, f, v, "gather", index);
+  ok = read_options(L, f, 3, "gather", &has_pad, &pad) && ok;
+  dsl_push(f, ok ? dsl_gather(f, v, index, has_pad, &pad) : NULL);
+  return 1;
+}
+
+/* The indices and the value of a call; numbers take the view's dtype. NULL after an error. */
+static struct dsl_val *read_written(lua_State *L, struct fe_file *f, struct dsl_view *v,
+                                    const char *what, struct dsl_val *index[IR_MAX_RANK]) {
+  lua_settop(L, 3);
+  bool ok = v && read_index_list(L, f, v, what, index);
+  struct dsl_opnd o;
+  if (!v || !dsl_opnd_at(f, 3, what, &o) || !ok)
+    return NULL;
+  return o.kind == DSL_DEV ? o.dev : dsl_const(f, (enum dtype)v->t.dtype, &o);
+}
+
+int dsl_fn_tensor_scatter(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_view *v = self_view(L, f, "scatter");
+  struct dsl_val *index[IR_MAX_RANK], *x = read_written(L, f, v, "scatter", index);
+  if (x)
+    dsl_scatter(f, v, index, x);
+  return 0;
+}
+
+static int atomic(lua_State *L, const char *what, const char *kind) {
+  struct fe_file *f = dsl_of(L);
+  struct dsl_view *v = self_view(L, f, what);
+  struct dsl_val *index[IR_MAX_RANK], *x = read_written(L, f, v, what, index);
+  dsl_push(f, x ? dsl_atomic(f, v, what, kind, index, x) : NULL);
+  return 1;
+}
+
+#define ATOMIC(kind)                                                                               \
+  int dsl_fn_tensor_atomic_##kind(lua_State *L) {                                                  \
+    return atomic(L, "atomic_" #kind, #kind);                                                      \
+  }
+ATOMIC(add)
+ATOMIC(min)
+ATOMIC(max)
+ATOMIC(and)
+ATOMIC(or)
+ATOMIC(xor)
+ATOMIC(exchange)

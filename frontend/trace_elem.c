@@ -202,6 +202,9 @@ struct dsl_val *dsl_grow(struct fe_file *f, struct dsl_val *x, struct ir_type sh
   struct dsl_val *r =
       dsl_new_val(f, shape, dsl_build1(f, is_tile(x) ? IR_BROADCAST : IR_SPLAT, shape, 1, &x->v));
   r->made = x->made;
+  r->has_range = x->has_range;
+  r->lo = x->lo;
+  r->hi = x->hi;
   if (x->is_const) {
     r->is_const = true;
     r->value = x->value;

@@ -45,29 +45,37 @@ static uint32_t pad_source(struct fe_file *f, const struct dsl_view *view, uint3
   return f->srcs.n - 1;
 }
 
+bool dsl_check_pad(struct fe_file *f, enum dtype t, const struct dsl_opnd *pad) {
+  const char *why;
+  if (dsl_fits(f, t, pad, &why))
+    return true;
+  fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "pad: %s", why);
+  return false;
+}
+
+double dsl_set_pad(struct fe_file *f, struct ir_op o, enum dtype t, const struct dsl_opnd *pad) {
+  double value = num_round(t, pad->f);
+  if (value == 0)
+    return 0;
+  struct ir_attr a = {.key = IR_ATTR_pad};
+  if (dtype_is_float(t))
+    a.f = value;
+  else
+    a.i = pad->kind == DSL_FLT ? (int64_t)pad->f : pad->i;
+  ir_set_attr(f->m, o, a);
+  return value;
+}
+
 struct dsl_val *dsl_load(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
                          struct ir_type t, bool has_pad, const struct dsl_opnd *pad) {
   enum dtype dt = (enum dtype)t.dtype;
-  if (has_pad) {
-    const char *why;
-    if (!dsl_fits(f, dt, pad, &why)) {
-      fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "pad: %s", why);
-      return NULL;
-    }
-  }
+  if (has_pad && !dsl_check_pad(f, dt, pad))
+    return NULL;
   struct ir_val in[IR_MAX_RANK + 1] = {view->v};
   for (uint32_t d = 0; d < t.rank; d++)
     in[d + 1] = offset[d]->v;
   struct ir_op o = dsl_build(f, IR_LOAD, t.rank + 1u, in, 1, &t);
-  double value = has_pad ? num_round(dt, pad->f) : 0;
-  if (value != 0 || isnan(value)) {
-    struct ir_attr a = {.key = IR_ATTR_pad};
-    if (dtype_is_float(dt))
-      a.f = value;
-    else
-      a.i = pad->kind == DSL_FLT ? (int64_t)pad->f : pad->i;
-    ir_set_attr(f->m, o, a);
-  }
+  double value = has_pad ? dsl_set_pad(f, o, dt, pad) : 0;
   struct dsl_val *r = dsl_new_val(f, t, ir_op_at(f->m, o)->out[0]);
   struct dsl_pad p[IR_MAX_RANK] = {{0}};
   bool any = has_pad;
@@ -94,24 +102,42 @@ struct dsl_val *dsl_load_scalar(struct fe_file *f, struct dsl_view *view,
   return dsl_new_val(f, s, dsl_build1(f, IR_ITEM, s, 1, &x->v));
 }
 
-bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
-               struct dsl_val *x) {
-  struct ir_type vt = view->t;
+bool dsl_check_written(struct fe_file *f, const struct dsl_view *view, const char *what) {
   const struct ir_arg *arg = &f->m->args.at[view->arg];
-  const char *name = view->name;
-  enum dtype from = dtype_of(x), to = (enum dtype)vt.dtype;
   if (arg->kind == IR_ARG_IN) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "store to the input `%s`; declare it with out or inout",
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s the input `%s`; declare it with out or inout", what,
                   ir_sym(f->m, arg->name));
     return false;
   }
   if (view->repeats) {
     fe_soft_error(f->fe, DIAG_OPERAND,
-                  "store to `%s`: after every() several coordinates are one element; store to the "
+                  "%s `%s`: after every() several coordinates are one element; write to the "
                   "tensor itself",
-                  name);
+                  what, view->name);
     return false;
   }
+  return true;
+}
+
+struct dsl_val *dsl_written(struct fe_file *f, const struct dsl_view *view, const char *what,
+                            struct dsl_val *x) {
+  enum dtype from = dtype_of(x), to = (enum dtype)view->t.dtype;
+  bool both_float = dtype_is_float(from) && dtype_is_float(to);
+  bool both_int = dtype_is_int(from) && dtype_is_int(to);
+  if (from == to)
+    return x;
+  if (both_float || both_int)
+    return dsl_cast(f, x, to);
+  fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "%s of %s to `%s`, which is %s; cast it", what,
+                dsl_describe_type(f, x->t), view->name, dtype_name(to));
+  return NULL;
+}
+
+bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *offset,
+               struct dsl_val *x) {
+  struct ir_type vt = view->t;
+  if (!dsl_check_written(f, view, "store to"))
+    return false;
   if (x->t.kind == IR_SCALAR) {
     struct ir_type one = {.kind = IR_TILE, .dtype = x->t.dtype, .rank = vt.rank};
     for (uint32_t d = 0; d < vt.rank; d++)
@@ -120,19 +146,12 @@ bool dsl_store(struct fe_file *f, struct dsl_view *view, struct dsl_val *const *
   }
   if (x->t.rank != vt.rank) {
     fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "store of %s to `%s`, which has rank %u",
-                  dsl_describe_type(f, x->t), name, vt.rank);
+                  dsl_describe_type(f, x->t), view->name, vt.rank);
     return false;
   }
-  if (from != to) {
-    bool both_float = dtype_is_float(from) && dtype_is_float(to);
-    bool both_int = dtype_is_int(from) && dtype_is_int(to);
-    if (!both_float && !both_int) {
-      fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "store of %s to `%s`, which is %s; cast it",
-                    dsl_describe_type(f, x->t), name, dtype_name(to));
-      return false;
-    }
-    x = dsl_cast(f, x, to);
-  }
+  x = dsl_written(f, view, "store", x);
+  if (!x)
+    return false;
   struct ir_val in[IR_MAX_RANK + 2] = {view->v};
   for (uint32_t d = 0; d < vt.rank; d++)
     in[d + 1] = offset[d]->v;

@@ -264,22 +264,36 @@ bool dsl_pad_check(struct fe_file *f, const struct dsl_val *x, uint32_t dim, dou
               neutral != 0 ? "or position >= size" : "and position < size");
   else
     sb_printf(&mask, "mask with where(position < size, x, %s)", value_text(f, t, neutral));
-  fe_soft_error(f->fe, DIAG_PADDED_REDUCE,
-                "%s over dim %" PRIu32
-                ", which may be padded: %s is loaded at %s in tiles of %" PRId64
-                " that may reach past its end, and %s would count there; load with pad = ..., %s, "
-                "or make the dim a const",
-                what, dim, s->text, fe_place(f->fe, s->loc), s->size,
-                p.known ? value_text(f, t, p.value) : "unknown values", sb_str(&mask));
+  const char *place = fe_place(f->fe, s->loc);
+  const char *pad = p.known ? value_text(f, t, p.value) : "unknown values";
+  if (!s->extent)
+    fe_soft_error(f->fe, DIAG_PADDED_REDUCE,
+                  "%s over dim %" PRIu32
+                  ", which may be padded: %s at %s may be out of range, and %s would count there; "
+                  "gather with pad = ..., or %s",
+                  what, dim, s->text, place, pad, sb_str(&mask));
+  else
+    fe_soft_error(f->fe, DIAG_PADDED_REDUCE,
+                  "%s over dim %" PRIu32
+                  ", which may be padded: %s is loaded at %s in tiles of %" PRId64
+                  " that may reach past its end, and %s would count there; load with pad = ..., "
+                  "%s, or make the dim a const",
+                  what, dim, s->text, place, s->size, pad, sb_str(&mask));
   return false;
 }
 
-/* Ranges of integer scalars, where they follow from numbers alone. */
+/* Ranges of integers (of a tile: of all its elements), where they follow from numbers alone. */
 void dsl_range_elem(enum ir_opcode op, const struct dsl_val *a, const struct dsl_val *b,
                     struct dsl_val *out) {
-  if (!a->has_range || !b->has_range || out->t.kind != IR_SCALAR || out->t.dtype == DT_BOOL)
-    return;
   int64_t lo, hi;
+  if (op == IR_MOD && b->has_range && b->lo == b->hi && b->lo > 0) {
+    out->has_range = true;
+    out->lo = 0;
+    out->hi = b->lo - 1;
+    return;
+  }
+  if (!a->has_range || !b->has_range || out->t.dtype == DT_BOOL)
+    return;
   switch ((int)op) {
   case IR_ADD:
     if (__builtin_add_overflow(a->lo, b->lo, &lo) || __builtin_add_overflow(a->hi, b->hi, &hi))

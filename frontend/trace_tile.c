@@ -225,6 +225,8 @@ struct dsl_val *dsl_iota(struct fe_file *f, uint32_t axis, int64_t n) {
   struct ir_op o = dsl_build(f, IR_IOTA, 0, NULL, 1, &t);
   ir_set_attr(f->m, o, (struct ir_attr){.key = IR_ATTR_axis, .i = axis});
   struct dsl_val *r = dsl_new_val(f, t, ir_op_at(f->m, o)->out[0]);
+  r->has_range = true;
+  r->hi = n - 1;
   struct dsl_pad p[2] = {{0}, {0}};
   p[axis].pos = true;
   r->pads = copy_pads(f, p, 2);
@@ -294,6 +296,9 @@ struct dsl_val *dsl_reshape(struct fe_file *f, struct dsl_val *x, uint32_t rank,
   if (ir_type_eq(t, x->t))
     return x;
   struct dsl_val *r = dsl_new_val(f, t, dsl_build1(f, IR_RESHAPE, t, 1, &x->v));
+  r->has_range = x->has_range;
+  r->lo = x->lo;
+  r->hi = x->hi;
   r->is_const = x->is_const;
   r->value = x->value;
   if (x->pads)

@@ -48,9 +48,9 @@ int64_t interp_embed(double x);
 struct interp_options {
   enum interp_domain domain;
   uint64_t grid_seed; /* 0: programs in order, the first axis fastest; else shuffled by the seed */
-  /* Report (DIAG_RACE) elements that two programs store to, and elements that one program stores to
-   * and another loads, in whatever order they ran. Costs 16 bytes per touched element of each
-   * stored tensor. */
+  /* Report (DIAG_RACE) elements that two programs store to, elements that one program stores to or
+   * changes atomically and another loads or stores to, in whatever order they ran, and elements
+   * that one scatter writes twice. Costs 28 bytes per touched element of each written tensor. */
   bool check_races;
   uint64_t max_steps; /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
   /* Asked every few milliseconds; true stops the run (DIAG_INTERRUPTED). May be NULL. */

@@ -15,11 +15,13 @@ enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL, CELL_PAYLOAD };
 #define CELL_KINDS 5
 
 /* Who touched an element, for race checks. Programs count from 1; 0: nobody. As programs run one
- * after the other, the last writer and the first reader are enough: whoever conflicts with another
- * conflicts with one of these. */
+ * after the other, the last writer, the first reader and the first to change it atomically are
+ * enough: whoever conflicts with another conflicts with one of these. */
 struct shadow {
   uint32_t writer, writer_op;
   uint32_t reader, reader_op;
+  uint32_t atomic, atomic_op;
+  uint32_t scatter; /* serial of the last scatter that wrote it */
 };
 #define SHADOW_PAGE      1024
 #define INTERP_MAX_RACES 8 /* reported one by one; more are only counted */
@@ -93,6 +95,7 @@ struct interp {
   /* The program that runs */
   int64_t grid[3], at[3];
   uint32_t program; /* 1-based serial for shadows */
+  uint32_t scatter; /* the same of scatters */
   uint64_t steps, work, poll_at;
   uint64_t n_races;
   bool stopped; /* an error was reported: unwind */
@@ -212,9 +215,26 @@ void interp_set_view(struct interp *in, struct ir_val v, uint32_t arg);
 void interp_view_op(struct interp *in, struct ir_op o);
 bool interp_view_ok(struct interp *in, struct ir_op o, const struct interp_view *v);
 
-/* interp_mem.c */
+/* interp_mem.c. load_cells, store_cells: n elements of a tensor from `first` on, `step` apart. pad:
+ * the op's attribute, or 0, in n cells. note: race checks of an element; repeated: the scatter that
+ * runs wrote it before. */
+void interp_load_cells(enum dtype t, enum cell c, const void *data, int64_t first, int64_t step,
+                       int64_t n, void *o);
+void interp_store_cells(enum dtype t, enum cell c, void *data, int64_t first, int64_t step,
+                        int64_t n, const void *x);
+void interp_fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size_t n, void *out);
+void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
+void interp_note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
+void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
+void interp_note_repeated(struct interp *in, struct ir_op o, struct interp_bound *b,
+                          int64_t element);
 void interp_load(struct interp *in, struct ir_op o);
 void interp_store(struct interp *in, struct ir_op o);
+
+/* interp_gather.c: elements at indices. */
+void interp_gather(struct interp *in, struct ir_op o);
+void interp_scatter(struct interp *in, struct ir_op o);
+void interp_atomic(struct interp *in, struct ir_op o);
 
 /* interp_text.c: messages and printed values. report: at the op, naming the program, with its call
  * stack as notes; fail: the same, and the run stops. */

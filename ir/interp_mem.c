@@ -1,4 +1,4 @@
-/* Interpreter: load, store and race checks.
+/* Interpreter: load and store.
  *
  * Which part of a tile lies inside its view is found per axis before any address is formed, in
  * arithmetic that cannot overflow; addresses inside a tensor were checked when it was bound. */
@@ -8,7 +8,6 @@
 #include "base/num.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The part of a tile that lies inside a view: elements [lo, hi) of each axis. */
@@ -41,96 +40,6 @@ static struct window window_of(const struct interp *in, const struct interp_view
   return w;
 }
 
-/* ---- race checks ---- */
-
-static struct shadow *shadow_at(struct interp *in, struct interp_bound *b, int64_t element) {
-  int64_t key = element >= 0 ? element / SHADOW_PAGE : -1 - (-1 - element) / SHADOW_PAGE;
-  if (!b->last_page || b->last_key != key) {
-    uint32_t *found = map_get(&b->pages, (uint64_t)key);
-    if (!found) {
-      VEC_PUSH(in->arena, &b->page, ARENA_ARRAY(in->arena, struct shadow, SHADOW_PAGE));
-      map_put(&b->pages, (uint64_t)key, b->page.n - 1);
-      b->last_page = VEC_LAST(&b->page);
-    } else {
-      b->last_page = b->page.at[*found];
-    }
-    b->last_key = key;
-  }
-  return &b->last_page[element - key * SHADOW_PAGE];
-}
-
-static int64_t reach(const struct interp_tensor *t, uint32_t k) {
-  return t->dim[k] > 1 ? llabs(t->stride[k]) : 0;
-}
-
-/* The coordinates of an element of the tensor, largest stride first; false if they do not follow
- * from its place (strides that overlap). */
-static bool find_coord(const struct interp_tensor *t, int64_t element, int64_t *coord) {
-  bool done[IR_MAX_RANK] = {false};
-  int64_t rest = element - t->offset;
-  for (uint32_t k = 0; k < t->rank; k++) {
-    coord[k] = 0;
-    if (t->stride[k] < 0) /* counted from the other end */
-      rest -= (t->dim[k] - 1) * t->stride[k];
-  }
-  for (uint32_t i = 0; i < t->rank; i++) {
-    uint32_t best = t->rank;
-    for (uint32_t k = 0; k < t->rank; k++)
-      if (!done[k] && (best == t->rank || reach(t, k) > reach(t, best)))
-        best = k;
-    int64_t s = reach(t, best), c = s ? rest / s : 0;
-    done[best] = true;
-    if (c >= t->dim[best])
-      c = t->dim[best] - 1;
-    rest -= c * s;
-    coord[best] = t->stride[best] < 0 ? t->dim[best] - 1 - c : c;
-  }
-  return rest == 0;
-}
-
-static void report_race(struct interp *in, struct ir_op o, const struct interp_bound *b,
-                        int64_t element, const char *what, uint32_t other_op,
-                        const char *other_what) {
-  if (in->n_races++ >= INTERP_MAX_RACES)
-    return;
-  const struct ir_arg *arg = &in->m->args.at[b - in->bound];
-  struct strbuf text = {.arena = in->arena};
-  int64_t coord[IR_MAX_RANK];
-  if (find_coord(&b->t, element, coord)) {
-    for (uint32_t k = 0; k < b->t.rank; k++)
-      sb_printf(&text, "%s%lld", k ? ", " : "(", (long long)coord[k]);
-    sb_putc(&text, ')');
-  } else {
-    sb_printf(&text, "at offset %lld", (long long)(element - b->t.offset));
-  }
-  interp_report(in, o, DIAG_RACE, "'%s' %s element %s of '%s', which another program %s",
-                ir_info(ir_op_at(in->m, o)->opcode)->name, what, sb_str(&text),
-                ir_sym(in->m, arg->name), other_what);
-  const struct ir_loc *loc = &in->m->locs.at[ir_op_at(in->m, (struct ir_op){other_op})->loc];
-  diag_note(in->diags, loc->at, "the other access is this '%s'",
-            ir_info(ir_op_at(in->m, (struct ir_op){other_op})->opcode)->name);
-}
-
-static void note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element) {
-  struct shadow *s = shadow_at(in, b, element);
-  if (s->writer && s->writer != in->program)
-    report_race(in, o, b, element, "reads", s->writer_op, "writes");
-  if (!s->reader) {
-    s->reader = in->program;
-    s->reader_op = o.id;
-  }
-}
-
-static void note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element) {
-  struct shadow *s = shadow_at(in, b, element);
-  if (s->writer && s->writer != in->program)
-    report_race(in, o, b, element, "writes", s->writer_op, "writes");
-  else if (s->reader && s->reader != in->program)
-    report_race(in, o, b, element, "writes", s->reader_op, "reads");
-  s->writer = in->program;
-  s->writer_op = o.id;
-}
-
 /* ---- rows of elements ---- */
 
 #define ROW(from_type, to_type, expr)                                                              \
@@ -150,8 +59,8 @@ static inline float bf16_value(uint16_t bits) {
 
 /* n elements from `first` on, `step` apart, to cells. Types that GEMMs and row kernels are made of
  * have a loop of their own; NaNs need no care there: their payload is lost at the store. */
-static void load_row(enum dtype t, enum cell c, const void *data, int64_t first, int64_t step,
-                     int64_t n, void *o) {
+void interp_load_cells(enum dtype t, enum cell c, const void *data, int64_t first, int64_t step,
+                       int64_t n, void *o) {
   const char *base = data;
   if (t == DT_F32 && c == CELL_FLOAT) {
     ROW(float, float, v);
@@ -183,8 +92,8 @@ static void store_float(enum dtype t, void *data, int64_t e, float x) {
     num_store(t, data, e, (double)x);
 }
 
-static void store_row(enum dtype t, enum cell c, void *data, int64_t first, int64_t step, int64_t n,
-                      const void *x) {
+void interp_store_cells(enum dtype t, enum cell c, void *data, int64_t first, int64_t step,
+                        int64_t n, const void *x) {
   for (int64_t i = 0; i < n; i++) {
     int64_t e = first + i * step;
     switch (c) {
@@ -252,13 +161,13 @@ static void note_run(struct interp *in, struct ir_op o, struct interp_bound *b, 
                      bool write) {
   for (int64_t j = 0; j < r->n; j++) {
     if (write)
-      note_write(in, o, b, r->first + j * r->step);
+      interp_note_write(in, o, b, r->first + j * r->step);
     else
-      note_read(in, o, b, r->first + j * r->step);
+      interp_note_read(in, o, b, r->first + j * r->step);
   }
 }
 
-static void fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size_t n, void *out) {
+void interp_fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size_t n, void *out) {
   const struct ir_attr *pad = ir_get_attr(in->m, o, IR_ATTR_pad);
   double f = pad ? pad->f : 0;
   int64_t v = pad ? pad->i : 0;
@@ -301,10 +210,11 @@ void interp_load(struct interp *in, struct ir_op o) {
     return;
   struct window w = window_of(in, v, tile, op->in + 1);
   if (!covers_tile(&w))
-    fill_pad(in, o, (enum dtype)tile->dtype, val_elems(in, op->out[0]), out);
+    interp_fill_pad(in, o, (enum dtype)tile->dtype, val_elems(in, op->out[0]), out);
   struct walk k = start_walk(&w, v);
   for (struct run r; next_run(&k, &r);) {
-    load_row(b->t.dtype, c, b->t.data, r.first, r.step, r.n, out + (size_t)r.at * cell_size(c));
+    interp_load_cells(b->t.dtype, c, b->t.data, r.first, r.step, r.n,
+                      out + (size_t)r.at * cell_size(c));
     if (b->tracked)
       note_run(in, o, b, &r, false);
   }
@@ -323,7 +233,8 @@ void interp_store(struct interp *in, struct ir_op o) {
   struct window w = window_of(in, v, tile, op->in + 1);
   struct walk k = start_walk(&w, v);
   for (struct run r; next_run(&k, &r);) {
-    store_row(b->t.dtype, c, b->t.data, r.first, r.step, r.n, x + (size_t)r.at * cell_size(c));
+    interp_store_cells(b->t.dtype, c, b->t.data, r.first, r.step, r.n,
+                       x + (size_t)r.at * cell_size(c));
     if (b->tracked)
       note_run(in, o, b, &r, true);
   }

@@ -77,7 +77,7 @@ static bool num_fits(const struct ir_attr *a, enum dtype t) {
   return num_load_int(t, &cell, 0) == a->i;
 }
 
-static void check_num(struct ir_check *c, enum ir_attr_key key, const char *what, enum dtype t) {
+void ir_rule_check_num(struct ir_check *c, enum ir_attr_key key, const char *what, enum dtype t) {
   const struct ir_attr *a = ir_get_attr(c->m, c->op, key);
   if (!a || num_fits(a, t))
     return;
@@ -93,7 +93,7 @@ void ir_rule_const(struct ir_check *c) {
   if (out(c, 0).kind != IR_SCALAR)
     ir_rule_fail(c, "the result must be a scalar, not %s", ir_type_text(out(c, 0), &a));
   else
-    check_num(c, IR_ATTR_value, "value", dt(out(c, 0)));
+    ir_rule_check_num(c, IR_ATTR_value, "value", dt(out(c, 0)));
 }
 
 void ir_rule_splat(struct ir_check *c) {
@@ -319,7 +319,7 @@ static bool check_access(struct ir_check *c, uint32_t n_more, struct ir_type til
 
 void ir_rule_load(struct ir_check *c) {
   if (check_access(c, 0, out(c, 0)))
-    check_num(c, IR_ATTR_pad, "pad", dt(out(c, 0)));
+    ir_rule_check_num(c, IR_ATTR_pad, "pad", dt(out(c, 0)));
 }
 
 void ir_rule_store(struct ir_check *c) {

@@ -46,10 +46,13 @@ const char *ir_type_text(struct ir_type t, struct ir_type_text *buf);
  * stand for one element (rules_view.c). */
 void ir_rule_check_written(struct ir_check *c, struct ir_val view);
 
+/* Reports an attribute, if it is there, that dtype t cannot hold. */
+void ir_rule_check_num(struct ir_check *c, enum ir_attr_key key, const char *what, enum dtype t);
+
 typedef void (*ir_rule_fn)(struct ir_check *c);
 ir_rule_fn ir_rule(enum ir_rule r);
 
-/* rules.c, rules_tile.c, rules_view.c, rules_control.c, rules_machine.c */
+/* rules.c, rules_tile.c, rules_view.c, rules_gather.c, rules_control.c, rules_machine.c */
 #define RULE(id, text) void ir_rule_##id(struct ir_check *c);
 #include "ir/rules.def"
 

@@ -324,6 +324,65 @@ static void gen_view(struct gen *g, enum ir_opcode opcode) {
   op(g, IR_LOAD, t, 1 + t.rank, in);
 }
 
+/* Index operands for a view, tiles of one rank among them; the shape that they select. */
+static struct ir_type indices(struct gen *g, struct ir_val view, struct ir_val *in) {
+  struct ir_type v = type_of(g, view), t = ir_scalar((enum dtype)v.dtype);
+  struct ir_type shape = any_shape(g, DT_INDEX);
+  for (uint32_t k = 0; k < v.rank; k++) {
+    struct ir_type x = shape;
+    for (uint32_t d = 0; d < x.rank; d++)
+      x.dim[d] = chance(g, 50) ? x.dim[d] : 1;
+    in[1 + k] = need(g, chance(g, 30) ? ir_scalar(DT_INDEX) : x);
+    x = type_of(g, in[1 + k]);
+    if (x.kind == IR_SCALAR)
+      continue;
+    if (t.kind == IR_SCALAR)
+      t = with_dtype(x, (enum dtype)v.dtype);
+    for (uint32_t d = 0; d < x.rank; d++)
+      t.dim[d] = x.dim[d] > t.dim[d] ? x.dim[d] : t.dim[d];
+  }
+  return t;
+}
+
+static void gen_gather(struct gen *g) {
+  uint32_t k;
+  do
+    k = below(g, COUNT(arg_rows));
+  while (arg_rows[k].kind != IR_ARG_IN && arg_rows[k].kind != IR_ARG_INOUT);
+  struct ir_val in[1 + IR_MAX_RANK] = {body_arg(g, k)};
+  struct ir_type t = indices(g, in[0], in);
+  struct ir_val v = op(g, IR_GATHER, t, 1 + arg_rows[k].rank, in);
+  if (chance(g, 30))
+    ir_set_attr(g->m, ir_value_at(g->m, v)->def,
+                (struct ir_attr){.key = IR_ATTR_pad, .i = 1, .f = 1});
+}
+
+/* To the inout argument and to what the stores leave of the others. */
+static void gen_scatter(struct gen *g, enum ir_opcode opcode) {
+  static const char *const float_kinds[] = {"add", "min", "max", "exchange"};
+  static const char *const int_kinds[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
+  uint32_t k;
+  do
+    k = below(g, COUNT(arg_rows));
+  while (arg_rows[k].kind != IR_ARG_OUT && arg_rows[k].kind != IR_ARG_INOUT);
+  if (opcode == IR_ATOMIC && arg_rows[k].t != DT_F32 && arg_rows[k].t != DT_S32)
+    k = COUNT(arg_rows) - 5; /* Y, of s32 */
+  struct ir_val in[2 + IR_MAX_RANK] = {body_arg(g, k)};
+  struct ir_type t = indices(g, in[0], in);
+  uint32_t n = 1 + arg_rows[k].rank;
+  in[n++] = need(g, t);
+  if (opcode == IR_SCATTER) {
+    made(g, opcode);
+    ir_build(&g->b, opcode, n, in, 0, NULL);
+    return;
+  }
+  struct ir_val v = op(g, opcode, t, n, in);
+  const char *kind = arg_rows[k].t == DT_F32 ? float_kinds[below(g, COUNT(float_kinds))]
+                                             : int_kinds[below(g, COUNT(int_kinds))];
+  ir_set_attr(g->m, ir_value_at(g->m, v)->def,
+              (struct ir_attr){.key = IR_ATTR_kind, .s = symtab_get(g->m->syms, kind)});
+}
+
 static void gen_dim(struct gen *g) {
   uint32_t k;
   do
@@ -763,6 +822,9 @@ static bool gen_op(struct gen *g, enum ir_opcode opcode) {
   case IR_RULE_view_every:
   case IR_RULE_view_reshape: gen_view(g, opcode); return true;
   case IR_RULE_dim: gen_dim(g); return true;
+  case IR_RULE_gather: gen_gather(g); return true;
+  case IR_RULE_scatter:
+  case IR_RULE_atomic: gen_scatter(g, opcode); return true;
   case IR_RULE_load: load(g, any_shape(g, any_dtype(g, NULL))); return true;
   case IR_RULE_store: store(g, need(g, any_type(g, any_dtype(g, NULL)))); return true;
   case IR_RULE_assert: gen_assert(g); return true;

@@ -32,7 +32,7 @@ static const char in_file[] = "local x, y, s, m = 2.5, 3, 64, true\n";
 
 static const char args[] = "args = { tensor('X', f32, 8, 8), tensor('V', f32, 8), "
                            "tensor('N', s32, 4, 8), tensor('Z', f32, 'S', 'R'), "
-                           "out('Y', f32, 8, 8) }, ";
+                           "out('Y', f32, 8, 8), inout('I', s32, 8) }, ";
 
 /* A kernel file with the example in one place. */
 static const char *file_of(struct hf *h, const struct dsl_entry *e, char place) {
@@ -41,7 +41,7 @@ static const char *file_of(struct hf *h, const struct dsl_entry *e, char place) 
   char *code = arena_printf(&h->arena, "local result = %s\n", e->example);
   if (str_eq(e->name, "range"))
     code = arena_printf(&h->arena, "for k in %s do a.Y:store({k, 0}, x) end\n", e->example);
-  else if (e->owner == DSL_OF_tensor && str_eq(e->name, "store"))
+  else if (e->owner == DSL_OF_tensor && (str_eq(e->name, "store") || str_eq(e->name, "scatter")))
     code = arena_printf(&h->arena, "%s\n", e->example);
   switch (place) {
   case 'b': body = arena_printf(&h->arena, "%s%s", in_body, code); break;
@@ -59,7 +59,7 @@ static const char *file_of(struct hf *h, const struct dsl_entry *e, char place) 
             "return kernel { name = 'example', %sgrid = function(d) %sreturn 1 end,\n"
             "body = function(a, d, c, i)\n%send,\n"
             "inputs = function(shape, rng, c)\n%sreturn {} end,\n"
-            "oracle = function(t, d, c)\n%sreturn zeros(f32, 8, 8) end }\n",
+            "oracle = function(t, d, c)\n%sreturn zeros(f32, 8, 8), zeros(f32, 8) end }\n",
             file, args, grid, body, inputs, oracle);
   return sb_str(&b);
 }
@@ -73,13 +73,15 @@ static bool dims(void *user, const char *name, int64_t *value) {
 static bool run_oracle(struct hf *h, const struct fe_kernel *k) {
   static double data[64];
   struct fe_config config;
-  struct fe_array in[5] = {{.rank = 2, .dim = {8, 8}, .data = data},
+  struct fe_array in[6] = {{.rank = 2, .dim = {8, 8}, .data = data},
                            {.rank = 1, .dim = {8}, .data = data},
                            {.rank = 2, .dim = {4, 8}, .data = data},
                            {.rank = 2, .dim = {8, 8}, .data = data},
-                           {.rank = 2, .dim = {8, 8}, .data = data}};
-  double out[64];
-  struct fe_array results[5] = {[4] = {.rank = 2, .dim = {8, 8}, .data = out}};
+                           {.rank = 2, .dim = {8, 8}, .data = data},
+                           {.rank = 1, .dim = {8}, .data = data}};
+  double out[64], out_i[8];
+  struct fe_array results[6] = {[4] = {.rank = 2, .dim = {8, 8}, .data = out},
+                                [5] = {.rank = 1, .dim = {8}, .data = out_i}};
   for (int i = 0; i < 64; i++)
     data[i] = i * 0.25 - 4;
   struct fe_problem p = {.config = &config, .dim = dims};
