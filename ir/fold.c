@@ -26,9 +26,8 @@ bool ir_holds_all(enum dtype to, enum dtype from) {
     enum dtype t;
     int bits;
   } exact[] = {{DT_F16, 11}, {DT_BF16, 8}, {DT_F32, 24}, {DT_F64, 53}};
-  /* A cast between equal types of 8 bits is not nothing: it saturates infinities. */
   if (to == from)
-    return !dtype_is_float(to) || dtype_bits(to) > 8;
+    return true;
   if (to == DT_BOOL)
     return false;
   if (dtype_is_float(from)) {
@@ -165,8 +164,11 @@ static bool fold_compare(enum ir_opcode opcode, const struct ir_constant *x,
 
 static void fold_cast(const struct ir_constant *x, struct ir_constant *out) {
   double cell = 0; /* room for any element */
-  bool from_float = dtype_is_float(x->dtype);
-  if (from_float)
+  if (x->dtype == out->dtype) {
+    *out = *x;
+    return;
+  }
+  if (dtype_is_float(x->dtype))
     num_store(out->dtype, &cell, 0, x->f);
   else
     num_store_int(out->dtype, &cell, 0, x->i);

@@ -275,13 +275,14 @@ static struct ir_val simplify_select(struct canon *c, struct ir_type t, const st
 
 static struct ir_val simplify_cast(struct canon *c, struct ir_type t, struct ir_val x) {
   enum dtype to = (enum dtype)t.dtype, from = (enum dtype)type_of(c, x).dtype;
-  bool narrow_float = dtype_is_float(to) && dtype_bits(to) < 16;
-  if (to == from && !narrow_float)
+  if (to == from)
     return x;
   if (is_def(c, x, IR_CAST)) {
-    /* The type between holds every value: the second cast sees what the first saw. */
+    /* The type between holds every value: the second cast sees what the first saw. But an infinity
+     * of e5m2 does not come back. */
     struct ir_val y = arg_of(c, x, 0);
-    if (ir_holds_all(from, (enum dtype)type_of(c, y).dtype))
+    enum dtype first = (enum dtype)type_of(c, y).dtype;
+    if (ir_holds_all(from, first) && !(first == DT_E5M2 && to == DT_E5M2))
       return make(c, IR_CAST, t, 1, &y);
   }
   return none;

@@ -322,7 +322,8 @@ static void test_all_pairs(void **state) {
       interpret(from, to);
       total += src.n;
       for (int64_t i = 0; i < src.n; i++) {
-        long double x = ref_get(src.t, src.bytes, i), want = ref_round(dst.t, x);
+        long double x = ref_get(src.t, src.bytes, i);
+        long double want = from == to ? x : ref_round(dst.t, x);
         long double got = ref_get(dst.t, dst.bytes, i);
         if (!ref_same(got, want))
           fail_msg("cast of %s to %s: %.21Lg gave %.21Lg, not %.21Lg", dtype_name(from),
