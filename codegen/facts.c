@@ -1,6 +1,6 @@
 /* From actual arguments to the facts of their class; see cg.h. */
 #include "codegen/cg.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 
 #define DIM_CLASS                                                                                  \
   256             /* the largest tile extent in use: more divisibility removes no further mask */
@@ -25,11 +25,11 @@ static void add_arg(struct ir_module *m, uint32_t k, const struct cg_arg_value *
   int64_t elems = ACCESS / bytes;
   for (uint32_t d = 0; d < a->rank; d++)
     if (expr_at(&m->exprs, a->dim[d])->op == EXPR_SYM)
-      add_fact(m, a->dim[d], false, cg_pow2_divisor(v->dim[d], DIM_CLASS));
+      add_fact(m, a->dim[d], false, ir_pow2_divisor(v->dim[d], DIM_CLASS));
   for (uint32_t d = 0; d < a->rank; d++) {
-    struct expr stride = cg_arg_expr(m, k, "stride", (int)d);
+    struct expr stride = ir_arg_expr(m, k, "stride", (int)d);
     if (v->stride[d] != 1)
-      add_fact(m, stride, false, cg_pow2_divisor(v->stride[d], elems));
+      add_fact(m, stride, false, ir_pow2_divisor(v->stride[d], elems));
     else if (v->dim[d] != 1)
       add_fact(m, stride, true, 1);
   }
@@ -37,7 +37,7 @@ static void add_arg(struct ir_module *m, uint32_t k, const struct cg_arg_value *
   while (align > 1 && v->addr % (uint64_t)align)
     align /= 2;
   if (align > bytes)
-    add_fact(m, cg_arg_expr(m, k, "addr", -1), false, align);
+    add_fact(m, ir_arg_expr(m, k, "addr", -1), false, align);
 }
 
 void cg_facts_from_args(struct ir_module *m, const struct cg_arg_value *args) {

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 
 /* ---- the prologue ---- */
 
@@ -239,14 +239,14 @@ static struct ir_val param(struct lower *l, enum recipe_param_kind kind, struct 
 
 struct ir_val cg_launch_index(struct lower *l, struct expr e) {
   int64_t value;
-  if (cg_expr_value(l->m, e, &value))
+  if (ir_expr_value(l->m, e, &value))
     return cg_index(l, value);
   return param(l, RECIPE_PARAM_I64, e, DT_INDEX);
 }
 
 struct ir_val cg_launch_s32(struct lower *l, struct expr e) {
   int64_t value;
-  if (cg_expr_value(l->m, e, &value) && value >= 0 && value <= INT32_MAX)
+  if (ir_expr_value(l->m, e, &value) && value >= 0 && value <= INT32_MAX)
     return cg_s32(l, value);
   return param(l, RECIPE_PARAM_I32, e, DT_S32);
 }

@@ -6,7 +6,7 @@
  * say how much of it lies inside, as 32-bit coordinates. */
 #include "base/check.h"
 #include "codegen/lower.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 
 enum { SCATTER_LEAST = 32 };
 
@@ -14,7 +14,7 @@ struct cg_access cg_access_shape(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   const struct ir_opnode *n = ir_op_at(m, o);
   struct cg_access x = {.op = o};
-  x.arg = cg_entry_of(m, n->in[0]).index;
+  x.arg = ir_entry_of(m, n->in[0]).index;
   x.rank = ir_type_of(m, n->in[0]).rank;
   x.tile = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[1 + x.rank]);
   x.vdim = (uint32_t)ir_attr_int(m, o, IR_ATTR_vdim, 0);
@@ -23,7 +23,7 @@ struct cg_access cg_access_shape(struct lower *l, struct ir_op o) {
   const struct ir_attr *masks = ir_get_attr(m, o, IR_ATTR_masks);
   for (uint32_t d = 0; d < x.rank; d++) {
     x.masks[d] = masks->ints[d];
-    x.stride[d] = cg_launch_index(l, cg_arg_expr(m, x.arg, "stride", (int)d));
+    x.stride[d] = cg_launch_index(l, ir_arg_expr(m, x.arg, "stride", (int)d));
   }
   return x;
 }

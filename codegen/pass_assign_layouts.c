@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 #include "codegen/schedule.h"
 
 struct solver {

@@ -7,34 +7,17 @@
  * fact says that a stride is 1, vec is 1. Everything proved here rests on facts that the launch
  * recipe checks. */
 #include "codegen/pass.h"
-#include "codegen/range.h"
+#include "ir/access.h"
+#include "ir/range.h"
 
 #define ACCESS 16 /* bytes of the widest access */
 
-struct access {
-  struct ir_op op;
-  uint32_t arg, rank;
-  struct ir_type tile;
-  const struct ir_val *offset; /* per dim */
-};
-
-static struct access access_of(const struct ir_module *m, struct ir_op o) {
-  const struct ir_opnode *n = ir_op_at(m, o);
-  struct access a = {.op = o};
-  struct ir_type view = ir_type_of(m, n->in[0]);
-  a.arg = cg_entry_of(m, n->in[0]).index;
-  a.rank = view.rank;
-  a.offset = n->in + 1;
-  a.tile = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[1 + view.rank]);
-  return a;
-}
-
 /* The dim with stride 1; of several, the one along which the tile is longest, then the last. */
-static int unit_stride_dim(struct ir_module *m, const struct access *a) {
+static int unit_stride_dim(struct ir_module *m, const struct ir_access *a) {
   int best = -1;
   for (uint32_t d = 0; d < a->rank; d++) {
     int64_t stride;
-    if (cg_expr_value(m, cg_arg_expr(m, a->arg, "stride", (int)d), &stride) && stride == 1 &&
+    if (ir_expr_value(m, ir_arg_expr(m, a->arg, "stride", (int)d), &stride) && stride == 1 &&
         (best < 0 || a->tile.dim[d] >= a->tile.dim[best]))
       best = (int)d;
   }
@@ -43,41 +26,39 @@ static int unit_stride_dim(struct ir_module *m, const struct access *a) {
 
 /* The largest power of two of elements, at most 16 bytes, to which every row of the tile starts
  * aligned. */
-static int64_t alignment(struct ir_module *m, const struct access *a, uint32_t vdim) {
+static int64_t alignment(struct ir_module *m, const struct ir_access *a, uint32_t vdim) {
   int64_t bytes = dtype_bytes((enum dtype)a->tile.dtype, 1);
-  int64_t addr = cg_expr_divisor(m, cg_arg_expr(m, a->arg, "addr", -1));
+  int64_t addr = ir_expr_divisor(m, ir_arg_expr(m, a->arg, "addr", -1));
   int64_t v = ACCESS / bytes;
   while (v > 1 && addr % (v * bytes))
     v /= 2;
-  v = cg_pow2_divisor(cg_val_divisor(m, a->offset[vdim]), v);
+  v = ir_pow2_divisor(ir_val_divisor(m, a->offset[vdim]), v);
   for (uint32_t d = 0; d < a->rank; d++) {
     if (d == vdim)
       continue;
-    int64_t step = cg_expr_divisor(m, cg_arg_expr(m, a->arg, "stride", (int)d));
-    int64_t at = cg_val_divisor(m, a->offset[d]), product;
+    int64_t step = ir_expr_divisor(m, ir_arg_expr(m, a->arg, "stride", (int)d));
+    int64_t at = ir_val_divisor(m, a->offset[d]), product;
     /* Along a dim of one element only the offset moves the start. */
     if (a->tile.dim[d] == 1)
       step = __builtin_mul_overflow(step, at, &product) ? step : product;
-    v = cg_pow2_divisor(step, v);
+    v = ir_pow2_divisor(step, v);
   }
   return v;
 }
 
-static void bound(struct ir_module *m, struct ir_op o) {
-  struct access a = access_of(m, o);
+static void bound(struct ir_module *m, const struct ir_intervals *r, struct ir_access a) {
   const struct ir_arg *arg = &m->args.at[a.arg];
+  struct ir_op o = a.op;
   int64_t masks[IR_MAX_RANK];
-  for (uint32_t d = 0; d < a.rank; d++)
-    masks[d] = (cg_val_fits(m, a.offset[d], a.tile.dim[d], arg->dim[d]) ? 0 : 1) |
-               (cg_val_is_nonneg(m, a.offset[d]) ? 0 : 2);
+  ir_access_masks(m, r, &a, masks);
   int unit = unit_stride_dim(m, &a);
   uint32_t vdim = unit < 0 ? a.rank - 1 : (uint32_t)unit;
   int64_t align = 1, vec = 1;
   if (unit >= 0) {
     align = alignment(m, &a, vdim);
-    vec = cg_pow2_divisor(a.tile.dim[vdim], align);
+    vec = ir_pow2_divisor(a.tile.dim[vdim], align);
     if (masks[vdim])
-      vec = cg_pow2_divisor(cg_expr_divisor(m, arg->dim[vdim]), vec);
+      vec = ir_pow2_divisor(ir_expr_divisor(m, arg->dim[vdim]), vec);
   }
   cg_set_ints(m, o, IR_ATTR_masks, a.rank, masks);
   cg_set_int(m, o, IR_ATTR_vdim, vdim);
@@ -87,15 +68,13 @@ static void bound(struct ir_module *m, struct ir_op o) {
 }
 
 static void visit(void *user, struct ir_module *m, struct ir_op o) {
-  (void)user;
-  enum ir_opcode c = ir_op_at(m, o)->opcode;
-  if (c == IR_LOAD || c == IR_STORE)
-    bound(m, o);
+  struct ir_access a;
+  if (ir_access_of(m, o, &a))
+    bound(m, user, a);
 }
 
 bool cg_pass_bound_accesses(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
-  (void)ctx;
-  ir_walk(m, m->body, visit, NULL);
+  ir_walk(m, m->body, visit, ir_find_intervals(m, ctx->scratch));
   *changed = true;
   return true;
 }

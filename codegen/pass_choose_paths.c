@@ -7,7 +7,7 @@
  * former) feed dots alone; `frag` goes to registers. A load that both kinds of users read is there
  * twice. */
 #include "codegen/pass.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 
 /* The instruction for a dot, or NULL after reporting. */
 static const char *choose_inst(const struct ir_module *m, struct ir_pass_ctx *ctx, struct ir_op o) {

@@ -9,7 +9,7 @@
  * walked together, column by column: neighbours in time share operands in L2. */
 #include "base/check.h"
 #include "codegen/lower.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 #include "codegen/schedule.h"
 
 static void add_arg_params(struct lower *l) {

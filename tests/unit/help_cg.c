@@ -2,7 +2,7 @@
 #include "help_cg.h"
 
 #include "base/num.h"
-#include "codegen/range.h"
+#include "ir/range.h"
 
 #include <cmocka.h>
 #include <math.h>

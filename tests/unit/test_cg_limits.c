@@ -1,7 +1,7 @@
 /* Targets and GPU models, knobs, facts, and what the lowering refuses: by name, with the sum, at
  * the line that asks for it, before anything is compiled. Also: same input, same text; every
  * failing allocation is survived. */
-#include "codegen/range.h"
+#include "ir/range.h"
 #include "help_cg.h"
 
 #include <cmocka.h>

@@ -2,6 +2,7 @@
  * interpreter, on random modules), what they do (tests/ir/pass_*.tir), and how fast. */
 #include "help_gen_ir.h"
 #include "help_rt.h"
+#include "help_run_ir.h"
 
 #include "base/num.h"
 #include "ir/interp.h"
@@ -14,97 +15,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-static void print_diags(const struct diag_sink *d) {
-  struct help_arena h;
-  help_arena_init(&h);
-  struct strbuf out = {.arena = &h.arena};
-  for (uint32_t i = 0; i < d->list.n; i++)
-    diag_render_text(d, &d->list.at[i], &out);
-  fputs(sb_str(&out), stderr);
-  arena_free(&h.arena);
-}
-
-static const char *text_of(const struct ir_module *m, struct arena *a) {
-  struct strbuf out = {.arena = a};
-  ir_print(m, (struct ir_print_options){.names = true}, &out);
-  return sb_str(&out);
-}
-
 /* ---- before equals after ---- */
 
-enum { MAX_BYTES = 512 * 8 * 8 };
-
-struct memory {
-  struct interp_arg args[16];
-  unsigned char bytes[16][MAX_BYTES];
-};
-
-/* Arguments of a generated module: M = 7, N = 9; small integers, so that sums are exact whatever
- * their order, or any bits. */
-static void fill_memory(const struct ir_module *m, struct memory *x, uint64_t seed, bool integers) {
-  memset(x->args, 0, sizeof x->args);
-  for (uint32_t i = 0; i < m->args.n; i++) {
-    const struct ir_arg *a = &m->args.at[i];
-    int64_t dim[IR_MAX_RANK], elems = 1;
-    for (uint32_t k = 0; k < a->rank; k++) {
-      if (!expr_is_const(&m->exprs, a->dim[k], &dim[k]))
-        dim[k] = expr_at(&m->exprs, a->dim[k])->sym.id == m->dims.at[0].id ? 7 : 9;
-      elems *= dim[k];
-    }
-    assert_true(dtype_bytes(a->dtype, elems) <= MAX_BYTES);
-    x->args[i].tensor = interp_dense(x->bytes[i], a->dtype, a->rank, dim);
-    x->args[i].i = (int64_t)gen_below(&seed, 7) - 3;
-    x->args[i].f = (double)x->args[i].i;
-    if (a->kind == IR_ARG_OUT) {
-      memset(x->bytes[i], 0x5a, MAX_BYTES);
-      continue;
-    }
-    for (int64_t k = 0; k < elems && integers; k++)
-      num_store(a->dtype, x->bytes[i], k, (double)gen_below(&seed, 5) - 2);
-    for (int64_t k = 0; k < dtype_bytes(a->dtype, elems) && !integers; k++)
-      x->bytes[i][k] = (unsigned char)gen_below(&seed, 256);
-    static const double special[] = {
-        0.0, -0.0, 1.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 0x1p-140, -3.0};
-    for (int64_t k = 0; k < elems && !integers && dtype_is_float(a->dtype); k++)
-      if (gen_below(&seed, 2))
-        num_store(a->dtype, x->bytes[i], k, special[gen_below(&seed, COUNT(special))]);
-    if (a->dtype == DT_E5M2 && !integers)
-      x->bytes[i][0] = 0x7c; /* the infinity that a store would saturate */
-  }
-}
-
-static bool interpret(const struct ir_module *m, struct memory *x, struct diag_sink *diags) {
-  struct interp_options opt = {.domain = INTERP_ROUNDED, .max_steps = 10000000};
-  return interp_run(m, x->args, m->args.n, &opt, diags, &mem_libc);
-}
-
-/* Equal bits, or both NaN: which NaN is not promised. */
-static bool same_elem(enum dtype t, const void *x, const void *y, int64_t i) {
-  if (!dtype_is_float(t))
-    return num_load_int(t, x, i) == num_load_int(t, y, i);
-  double a = num_load(t, x, i), b = num_load(t, y, i);
-  return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
-}
-
-static void compare_memory(const struct ir_module *before, const struct ir_module *after,
-                           const struct memory *x, const struct memory *y, uint64_t seed,
-                           struct arena *a) {
-  for (uint32_t i = 0; i < before->args.n; i++) {
-    const struct interp_tensor *t = &x->args[i].tensor;
-    int64_t elems = 1;
-    for (uint32_t k = 0; k < t->rank; k++)
-      elems *= t->dim[k];
-    for (int64_t k = 0; before->args.at[i].rank && k < elems; k++)
-      if (!same_elem(t->dtype, x->bytes[i], y->bytes[i], k))
-        fail_msg("seed %llu: argument %s, element %lld: %.17g before, %.17g after\n%s\n---- after"
-                 "\n%s",
-                 (unsigned long long)seed, ir_sym(before, before->args.at[i].name), (long long)k,
-                 num_load(t->dtype, x->bytes[i], k), num_load(t->dtype, y->bytes[i], k),
-                 text_of(before, a), text_of(after, a));
-  }
-}
-
-static struct memory before_mem, after_mem;
+static struct hm_memory before_mem, after_mem;
 
 static void check_seed(uint64_t seed, const struct ir_pass *passes, uint32_t n, bool integers,
                        uint32_t *counts) {
@@ -116,23 +29,23 @@ static void check_seed(uint64_t seed, const struct ir_pass *passes, uint32_t n, 
   struct gen_ir g = {.seed = seed, .n_ops = 150, .max_depth = 3, .plain_dots = !integers};
   struct ir_module *m = gen_ir(&h.arena, &g);
   if (!ir_verify(m, &diags)) {
-    print_diags(&diags);
+    hm_print_diags(&diags);
     fail_msg("seed %llu: the generated module is not valid\n%s", (unsigned long long)seed,
-             text_of(m, &h.arena));
+             hm_text(m, &h.arena));
   }
   struct ir_module *before = ir_clone(m, &h.arena);
   struct ir_run_options opt = {.debug = seed % 4 == 0 ? "roundtrip,clone" : NULL};
   if (!ir_run_passes(m, passes, n, &diags, &opt)) {
-    print_diags(&diags);
-    fail_msg("seed %llu: passes failed\n%s", (unsigned long long)seed, text_of(before, &h.arena));
+    hm_print_diags(&diags);
+    fail_msg("seed %llu: passes failed\n%s", (unsigned long long)seed, hm_text(before, &h.arena));
   }
-  fill_memory(before, &before_mem, seed, integers);
-  fill_memory(before, &after_mem, seed, integers);
-  if (!interpret(before, &before_mem, &diags) || !interpret(m, &after_mem, &diags)) {
-    print_diags(&diags);
-    fail_msg("seed %llu: not interpreted\n%s", (unsigned long long)seed, text_of(m, &h.arena));
+  hm_fill(before, &before_mem, seed, integers);
+  hm_fill(before, &after_mem, seed, integers);
+  if (!hm_run(before, &before_mem, &diags) || !hm_run(m, &after_mem, &diags)) {
+    hm_print_diags(&diags);
+    fail_msg("seed %llu: not interpreted\n%s", (unsigned long long)seed, hm_text(m, &h.arena));
   }
-  compare_memory(before, m, &before_mem, &after_mem, seed, &h.arena);
+  hm_compare(before, m, &before_mem, &after_mem, seed, &h.arena);
   for (uint32_t i = 0; i < IR_OPCODE_COUNT; i++)
     counts[i] += g.count[i];
   diag_free(&diags);
@@ -190,7 +103,7 @@ static void test_settles(void **state) {
     struct strbuf why = {.arena = &h.arena};
     if (!ir_equal(before, m, &why))
       fail_msg("seed %llu: %s\n%s\n----\n%s", (unsigned long long)seed, sb_str(&why),
-               text_of(before, &h.arena), text_of(m, &h.arena));
+               hm_text(before, &h.arena), hm_text(m, &h.arena));
     diag_free(&diags);
     arena_free(&h.arena);
   }
@@ -283,14 +196,14 @@ static void fold_case(enum ir_opcode op, enum dtype t, enum dtype r) {
   struct ir_module *before = ir_clone(m, &h.arena);
   uint32_t n_passes;
   const struct ir_pass *passes = ir_tile_pipeline(&n_passes);
-  fill_memory(m, &before_mem, 1, true);
-  fill_memory(m, &after_mem, 1, true);
-  if (!ir_run_passes(m, passes, n_passes, &diags, NULL) ||
-      !interpret(before, &before_mem, &diags) || !interpret(m, &after_mem, &diags)) {
-    print_diags(&diags);
+  hm_fill(m, &before_mem, 1, true);
+  hm_fill(m, &after_mem, 1, true);
+  if (!ir_run_passes(m, passes, n_passes, &diags, NULL) || !hm_run(before, &before_mem, &diags) ||
+      !hm_run(m, &after_mem, &diags)) {
+    hm_print_diags(&diags);
     fail_msg("%s of %s", ir_info(op)->name, dtype_name(t));
   }
-  compare_memory(before, m, &before_mem, &after_mem, 0, &h.arena);
+  hm_compare(before, m, &before_mem, &after_mem, 0, &h.arena);
   diag_free(&diags);
   arena_free(&h.arena);
 }
@@ -364,7 +277,7 @@ static void kernel_end(struct kernel *k, const char *what) {
   enum dtype t = m->args.at[0].dtype;
   ir_build(&k->b, IR_RETURN, 0, NULL, 0, NULL);
   struct ir_module *before = ir_clone(m, &k->h.arena);
-  fill_memory(m, &before_mem, 1, true);
+  hm_fill(m, &before_mem, 1, true);
   for (uint32_t i = 0; i < 16; i++)
     if (dtype_is_float(t))
       num_store(t, before_mem.bytes[0], i, fold_values[i % COUNT(fold_values)]);
@@ -372,16 +285,16 @@ static void kernel_end(struct kernel *k, const char *what) {
       num_store_int(t, before_mem.bytes[0], i, fold_ints[i % COUNT(fold_ints)]);
   if (t == DT_E5M2)
     before_mem.bytes[0][15] = 0x7c; /* an infinity, which a store would saturate */
-  fill_memory(m, &after_mem, 1, true);
-  memcpy(after_mem.bytes[0], before_mem.bytes[0], MAX_BYTES);
+  hm_fill(m, &after_mem, 1, true);
+  memcpy(after_mem.bytes[0], before_mem.bytes[0], HM_MAX_BYTES);
   uint32_t n;
   const struct ir_pass *passes = ir_tile_pipeline(&n);
-  if (!ir_run_passes(m, passes, n, &k->diags, NULL) || !interpret(before, &before_mem, &k->diags) ||
-      !interpret(m, &after_mem, &k->diags)) {
-    print_diags(&k->diags);
+  if (!ir_run_passes(m, passes, n, &k->diags, NULL) || !hm_run(before, &before_mem, &k->diags) ||
+      !hm_run(m, &after_mem, &k->diags)) {
+    hm_print_diags(&k->diags);
     fail_msg("%s of %s", what, dtype_name(t));
   }
-  compare_memory(before, m, &before_mem, &after_mem, 0, &k->h.arena);
+  hm_compare(before, m, &before_mem, &after_mem, 0, &k->h.arena);
   diag_free(&k->diags);
   arena_free(&k->h.arena);
 }
@@ -627,13 +540,13 @@ static void test_modes(void **state) {
 
   runner_begin(&r); /* the sum of constants stays */
   assert_true(run(&r, passes, n, "skip=canonicalise,skip=dce"));
-  assert_non_null(strstr(text_of(r.m, &r.h.arena), " = add "));
+  assert_non_null(strstr(hm_text(r.m, &r.h.arena), " = add "));
   runner_end(&r);
 
   runner_begin(&r); /* canonicalise folds it, dce would remove what it leaves */
   assert_true(run(&r, passes, n, "stop-after=canonicalise"));
-  assert_null(strstr(text_of(r.m, &r.h.arena), " = add "));
-  assert_non_null(strstr(text_of(r.m, &r.h.arena), "const 0"));
+  assert_null(strstr(hm_text(r.m, &r.h.arena), " = add "));
+  assert_non_null(strstr(hm_text(r.m, &r.h.arena), "const 0"));
   runner_end(&r);
 
   runner_begin(&r);

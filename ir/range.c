@@ -1,14 +1,14 @@
 /* See range.h. Recursion follows def chains of index scalars; its depth is bounded, beyond that
  * nothing is known. */
-#include "codegen/range.h"
+#include "ir/range.h"
 
 #include "base/check.h"
 
 #define MAX_DEPTH 64
 
-struct cg_entry cg_entry_of(const struct ir_module *m, struct ir_val v) {
+struct ir_entry ir_entry_of(const struct ir_module *m, struct ir_val v) {
   const struct ir_value *x = ir_value_at(m, v);
-  struct cg_entry e = {CG_ENTRY_NONE, 0};
+  struct ir_entry e = {IR_ENTRY_NONE, 0};
   if (x->def.id || x->block.id != m->body.id)
     return e;
   uint32_t i = x->index;
@@ -16,14 +16,14 @@ struct cg_entry cg_entry_of(const struct ir_module *m, struct ir_val v) {
     if (!m->args.at[k].present)
       continue;
     if (i-- == 0)
-      return (struct cg_entry){CG_ENTRY_ARG, k};
+      return (struct ir_entry){IR_ENTRY_ARG, k};
   }
   if (i < m->dims.n)
-    return (struct cg_entry){CG_ENTRY_DIM, i};
-  return (struct cg_entry){CG_ENTRY_GRID, i - m->dims.n};
+    return (struct ir_entry){IR_ENTRY_DIM, i};
+  return (struct ir_entry){IR_ENTRY_GRID, i - m->dims.n};
 }
 
-struct ir_val cg_entry_arg(const struct ir_module *m, uint32_t arg) {
+struct ir_val ir_entry_arg(const struct ir_module *m, uint32_t arg) {
   uint32_t i = 0;
   for (uint32_t k = 0; k < arg; k++)
     i += m->args.at[k].present;
@@ -31,14 +31,14 @@ struct ir_val cg_entry_arg(const struct ir_module *m, uint32_t arg) {
   return ir_block_at(m, m->body)->args.at[i];
 }
 
-struct expr cg_arg_expr(struct ir_module *m, uint32_t arg, const char *property, int dim) {
+struct expr ir_arg_expr(struct ir_module *m, uint32_t arg, const char *property, int dim) {
   const char *name = ir_sym(m, m->args.at[arg].name);
   const char *text = dim < 0 ? arena_printf(m->arena, "%s.%s", name, property)
                              : arena_printf(m->arena, "%s.%s%d", name, property, dim);
   return expr_sym(&m->exprs, text);
 }
 
-int64_t cg_gcd(int64_t a, int64_t b) {
+int64_t ir_gcd(int64_t a, int64_t b) {
   a = a < 0 ? -a : a;
   b = b < 0 ? -b : b;
   while (b) {
@@ -49,7 +49,7 @@ int64_t cg_gcd(int64_t a, int64_t b) {
   return a;
 }
 
-int64_t cg_pow2_divisor(int64_t d, int64_t most) {
+int64_t ir_pow2_divisor(int64_t d, int64_t most) {
   while (most > 1 && d % most)
     most /= 2;
   return most;
@@ -80,12 +80,12 @@ static bool lookup(void *user, const char *name, int64_t *value) {
   return true;
 }
 
-bool cg_expr_value(const struct ir_module *m, struct expr e, int64_t *value) {
+bool ir_expr_value(const struct ir_module *m, struct expr e, int64_t *value) {
   const char *why;
   return e.id && expr_eval(&m->exprs, e, lookup, (void *)m, value, &why);
 }
 
-static int64_t sym_divisor(const struct ir_module *m, struct sym s) {
+int64_t ir_sym_divisor(const struct ir_module *m, struct sym s) {
   int64_t d = 1;
   for (uint32_t i = 0; i < m->facts.n; i++) {
     const struct ir_fact *f = &m->facts.at[i];
@@ -93,7 +93,7 @@ static int64_t sym_divisor(const struct ir_module *m, struct sym s) {
       continue;
     if (f->is_value)
       return f->n < 0 ? -f->n : f->n;
-    d = times(d / cg_gcd(d, f->n), f->n); /* both divide: their least common multiple */
+    d = times(d / ir_gcd(d, f->n), f->n); /* both divide: their least common multiple */
   }
   return d;
 }
@@ -102,24 +102,24 @@ static int64_t expr_divisor(const struct ir_module *m, struct expr e, int depth)
   int64_t value;
   if (depth > MAX_DEPTH)
     return 1;
-  if (cg_expr_value(m, e, &value))
+  if (ir_expr_value(m, e, &value))
     return value < 0 ? -value : value;
   const struct expr_node *n = expr_at(&m->exprs, e);
   switch (n->op) {
-  case EXPR_SYM: return sym_divisor(m, n->sym);
+  case EXPR_SYM: return ir_sym_divisor(m, n->sym);
   case EXPR_MUL:
     return times(expr_divisor(m, n->in[0], depth + 1), expr_divisor(m, n->in[1], depth + 1));
   case EXPR_ADD:
   case EXPR_SUB:
   case EXPR_MIN:
   case EXPR_MAX:
-    return cg_gcd(expr_divisor(m, n->in[0], depth + 1), expr_divisor(m, n->in[1], depth + 1));
+    return ir_gcd(expr_divisor(m, n->in[0], depth + 1), expr_divisor(m, n->in[1], depth + 1));
   case EXPR_SELECT:
-    return cg_gcd(expr_divisor(m, n->in[1], depth + 1), expr_divisor(m, n->in[2], depth + 1));
+    return ir_gcd(expr_divisor(m, n->in[1], depth + 1), expr_divisor(m, n->in[2], depth + 1));
   case EXPR_DIV:
   case EXPR_CDIV: {
     int64_t d = expr_divisor(m, n->in[0], depth + 1);
-    if (cg_expr_value(m, n->in[1], &value) && value > 0 && d % value == 0)
+    if (ir_expr_value(m, n->in[1], &value) && value > 0 && d % value == 0)
       return d / value;
     return 1;
   }
@@ -136,15 +136,15 @@ static int64_t expr_divisor(const struct ir_module *m, struct expr e, int depth)
   return 1;
 }
 
-int64_t cg_expr_divisor(const struct ir_module *m, struct expr e) {
+int64_t ir_expr_divisor(const struct ir_module *m, struct expr e) {
   return expr_divisor(m, e, 0);
 }
 
 /* ---- index scalars ---- */
 
 static struct expr entry_expr(struct ir_module *m, struct ir_val v) {
-  struct cg_entry e = cg_entry_of(m, v);
-  if (e.kind == CG_ENTRY_DIM)
+  struct ir_entry e = ir_entry_of(m, v);
+  if (e.kind == IR_ENTRY_DIM)
     return expr_sym(&m->exprs, ir_sym(m, m->dims.at[e.index]));
   return (struct expr){0};
 }
@@ -173,27 +173,27 @@ static struct expr val_expr(struct ir_module *m, struct ir_val v, int depth) {
   return none;
 }
 
-struct expr cg_val_expr(struct ir_module *m, struct ir_val v) {
+struct expr ir_val_expr(struct ir_module *m, struct ir_val v) {
   return val_expr(m, v, 0);
 }
 
-bool cg_val_const(const struct ir_module *m, struct ir_val v, int64_t *value) {
+bool ir_val_const(const struct ir_module *m, struct ir_val v, int64_t *value) {
   struct ir_op def = ir_value_at(m, v)->def;
-  if (def.id && ir_op_at(m, def)->opcode == IR_CONST) {
+  if (def.id && ir_op_at(m, def)->opcode == IR_CONST &&
+      !dtype_is_float((enum dtype)ir_type_of(m, v).dtype)) {
     *value = ir_attr_int(m, def, IR_ATTR_value, 0);
     return true;
   }
-  struct cg_entry e = cg_entry_of(m, v);
+  struct ir_entry e = ir_entry_of(m, v);
   const struct ir_fact *f;
-  if (e.kind == CG_ENTRY_DIM && (f = value_fact(m, m->dims.at[e.index]))) {
+  if (e.kind == IR_ENTRY_DIM && (f = value_fact(m, m->dims.at[e.index]))) {
     *value = f->n;
     return true;
   }
   return false;
 }
 
-/* The for op whose loop index v is, or 0. */
-static struct ir_op loop_of_index(const struct ir_module *m, struct ir_val v) {
+struct ir_op ir_loop_of_index(const struct ir_module *m, struct ir_val v) {
   const struct ir_value *x = ir_value_at(m, v);
   struct ir_op none = {0};
   if (!x->block.id || x->index != 0)
@@ -206,35 +206,35 @@ static int64_t val_divisor(struct ir_module *m, struct ir_val v, int depth) {
   int64_t c;
   if (depth > MAX_DEPTH)
     return 1;
-  if (cg_val_const(m, v, &c))
+  if (ir_val_const(m, v, &c))
     return c < 0 ? -c : c;
-  struct ir_op loop = loop_of_index(m, v);
+  struct ir_op loop = ir_loop_of_index(m, v);
   if (loop.id) {
     const struct ir_opnode *n = ir_op_at(m, loop);
-    return cg_gcd(val_divisor(m, n->in[0], depth + 1), val_divisor(m, n->in[2], depth + 1));
+    return ir_gcd(val_divisor(m, n->in[0], depth + 1), val_divisor(m, n->in[2], depth + 1));
   }
   struct ir_op def = ir_value_at(m, v)->def;
   if (!def.id) {
     struct expr e = entry_expr(m, v);
-    return e.id ? cg_expr_divisor(m, e) : 1;
+    return e.id ? ir_expr_divisor(m, e) : 1;
   }
   const struct ir_opnode *n = ir_op_at(m, def);
   if (n->opcode == IR_MUL)
     return times(val_divisor(m, n->in[0], depth + 1), val_divisor(m, n->in[1], depth + 1));
   if (n->opcode == IR_ADD || n->opcode == IR_SUB || n->opcode == IR_MIN || n->opcode == IR_MAX)
-    return cg_gcd(val_divisor(m, n->in[0], depth + 1), val_divisor(m, n->in[1], depth + 1));
+    return ir_gcd(val_divisor(m, n->in[0], depth + 1), val_divisor(m, n->in[1], depth + 1));
   if (n->opcode == IR_SELECT)
-    return cg_gcd(val_divisor(m, n->in[1], depth + 1), val_divisor(m, n->in[2], depth + 1));
+    return ir_gcd(val_divisor(m, n->in[1], depth + 1), val_divisor(m, n->in[2], depth + 1));
   if (n->opcode == IR_NEG)
     return val_divisor(m, n->in[0], depth + 1);
-  if (n->opcode == IR_FLOORDIV && cg_val_const(m, n->in[1], &c) && c > 0) {
+  if (n->opcode == IR_FLOORDIV && ir_val_const(m, n->in[1], &c) && c > 0) {
     int64_t d = val_divisor(m, n->in[0], depth + 1);
     return d % c == 0 ? d / c : 1;
   }
   return 1;
 }
 
-int64_t cg_val_divisor(struct ir_module *m, struct ir_val v) {
+int64_t ir_val_divisor(struct ir_module *m, struct ir_val v) {
   return val_divisor(m, v, 0);
 }
 
@@ -242,15 +242,15 @@ static bool is_nonneg(struct ir_module *m, struct ir_val v, int depth) {
   int64_t c;
   if (depth > MAX_DEPTH)
     return false;
-  if (cg_val_const(m, v, &c))
+  if (ir_val_const(m, v, &c))
     return c >= 0;
-  struct ir_op loop = loop_of_index(m, v);
+  struct ir_op loop = ir_loop_of_index(m, v);
   if (loop.id) /* steps are at least 1 */
     return is_nonneg(m, ir_op_at(m, loop)->in[0], depth + 1);
   struct ir_op def = ir_value_at(m, v)->def;
   if (!def.id) {
-    struct cg_entry e = cg_entry_of(m, v);
-    return e.kind == CG_ENTRY_DIM || e.kind == CG_ENTRY_GRID;
+    struct ir_entry e = ir_entry_of(m, v);
+    return e.kind == IR_ENTRY_DIM || e.kind == IR_ENTRY_GRID;
   }
   const struct ir_opnode *n = ir_op_at(m, def);
   if (n->opcode == IR_ADD || n->opcode == IR_MUL || n->opcode == IR_MIN || n->opcode == IR_FLOORDIV)
@@ -258,13 +258,13 @@ static bool is_nonneg(struct ir_module *m, struct ir_val v, int depth) {
   if (n->opcode == IR_MAX)
     return is_nonneg(m, n->in[0], depth + 1) || is_nonneg(m, n->in[1], depth + 1);
   if (n->opcode == IR_MOD)
-    return cg_val_const(m, n->in[1], &c) && c > 0;
+    return ir_val_const(m, n->in[1], &c) && c > 0;
   if (n->opcode == IR_SELECT)
     return is_nonneg(m, n->in[1], depth + 1) && is_nonneg(m, n->in[2], depth + 1);
   return false;
 }
 
-bool cg_val_is_nonneg(struct ir_module *m, struct ir_val v) {
+bool ir_val_is_nonneg(struct ir_module *m, struct ir_val v) {
   return is_nonneg(m, v, 0);
 }
 
@@ -278,11 +278,11 @@ static bool decompose(const struct ir_module *m, struct ir_val v, struct strided
   int64_t c;
   if (depth > MAX_DEPTH)
     return false;
-  if (cg_val_const(m, v, &c)) {
+  if (ir_val_const(m, v, &c)) {
     *s = (struct strided){{0}, 0, c};
     return true;
   }
-  if (loop_of_index(m, v).id || cg_entry_of(m, v).kind == CG_ENTRY_GRID) {
+  if (ir_loop_of_index(m, v).id || ir_entry_of(m, v).kind == IR_ENTRY_GRID) {
     *s = (struct strided){v, 1, 0};
     return true;
   }
@@ -317,17 +317,17 @@ static bool decompose(const struct ir_module *m, struct ir_val v, struct strided
 /* The largest value of base, known as a number: the last of lo, lo + step, ... below hi. */
 static bool largest(struct ir_module *m, struct ir_val base, int64_t *last) {
   int64_t lo, hi, step;
-  struct cg_entry e = cg_entry_of(m, base);
-  if (e.kind == CG_ENTRY_GRID) {
-    if (!cg_expr_value(m, m->grid[e.index], &hi))
+  struct ir_entry e = ir_entry_of(m, base);
+  if (e.kind == IR_ENTRY_GRID) {
+    if (!ir_expr_value(m, m->grid[e.index], &hi))
       return false;
     *last = hi - 1;
     return true;
   }
-  const struct ir_opnode *n = ir_op_at(m, loop_of_index(m, base));
-  struct expr h = cg_val_expr(m, n->in[1]);
-  if (!cg_val_const(m, n->in[0], &lo) || !h.id || !cg_expr_value(m, h, &hi) ||
-      !cg_val_const(m, n->in[2], &step) || step < 1 || hi > INT64_MAX / 4 || lo < -INT64_MAX / 4)
+  const struct ir_opnode *n = ir_op_at(m, ir_loop_of_index(m, base));
+  struct expr h = ir_val_expr(m, n->in[1]);
+  if (!ir_val_const(m, n->in[0], &lo) || !h.id || !ir_expr_value(m, h, &hi) ||
+      !ir_val_const(m, n->in[2], &step) || step < 1 || hi > INT64_MAX / 4 || lo < -INT64_MAX / 4)
     return false;
   *last = hi > lo ? lo + (hi - 1 - lo) / step * step : lo;
   return true;
@@ -335,9 +335,9 @@ static bool largest(struct ir_module *m, struct ir_val base, int64_t *last) {
 
 /* Is the value at most dim? */
 static bool is_at_most(struct ir_module *m, struct ir_val v, struct expr dim, int depth) {
-  struct expr e = cg_val_expr(m, v);
+  struct expr e = ir_val_expr(m, v);
   int64_t a, b;
-  if (e.id && (e.id == dim.id || (cg_expr_value(m, e, &a) && cg_expr_value(m, dim, &b) && a <= b)))
+  if (e.id && (e.id == dim.id || (ir_expr_value(m, e, &a) && ir_expr_value(m, dim, &b) && a <= b)))
     return true;
   struct ir_op def = ir_value_at(m, v)->def;
   if (!def.id || depth > MAX_DEPTH || ir_op_at(m, def)->opcode != IR_MIN)
@@ -354,34 +354,53 @@ static bool grid_fits(struct ir_module *m, struct expr grid, int64_t scale, int6
   if (grid.id == dim.id)
     return scale == 1 && room <= 1;
   if ((g->op != EXPR_CDIV && g->op != EXPR_DIV) || g->in[0].id != dim.id ||
-      !cg_expr_value(m, g->in[1], &by) || by < 1)
+      !ir_expr_value(m, g->in[1], &by) || by < 1)
     return false;
   /* The last program starts at (G - 1) * by, which is dim - by at most where by divides dim (or the
    * division floors). */
-  return scale == by && room <= by && (g->op == EXPR_DIV || cg_expr_divisor(m, dim) % by == 0);
+  return scale == by && room <= by && (g->op == EXPR_DIV || ir_expr_divisor(m, dim) % by == 0);
 }
 
-bool cg_val_fits(struct ir_module *m, struct ir_val offset, int64_t extent, struct expr dim) {
+bool ir_val_fits(struct ir_module *m, struct ir_val offset, int64_t extent, struct expr dim) {
   struct strided s;
   int64_t size, last, end, room;
   if (!decompose(m, offset, &s, 0) || s.scale < 0 || __builtin_add_overflow(s.plus, extent, &room))
     return false;
-  bool size_known = cg_expr_value(m, dim, &size);
+  bool size_known = ir_expr_value(m, dim, &size);
   if (!s.base.id)
     return size_known && room <= size;
   if (size_known && largest(m, s.base, &last) && !__builtin_mul_overflow(last, s.scale, &end) &&
       !__builtin_add_overflow(end, room, &end))
     return end <= size;
-  struct cg_entry e = cg_entry_of(m, s.base);
-  if (e.kind == CG_ENTRY_GRID)
+  struct ir_entry e = ir_entry_of(m, s.base);
+  if (e.kind == IR_ENTRY_GRID)
     return grid_fits(m, m->grid[e.index], s.scale, room, dim);
-  const struct ir_opnode *n = ir_op_at(m, loop_of_index(m, s.base));
+  const struct ir_opnode *n = ir_op_at(m, ir_loop_of_index(m, s.base));
   int64_t step;
   if (s.scale != 1 || !is_at_most(m, n->in[1], dim, 0))
     return false;
   if (room <= 1)
     return true;
   /* The last index is hi - step at most where lo and hi are multiples of step. */
-  return cg_val_const(m, n->in[2], &step) && step > 0 && room <= step &&
-         cg_val_divisor(m, n->in[0]) % step == 0 && cg_val_divisor(m, n->in[1]) % step == 0;
+  return ir_val_const(m, n->in[2], &step) && step > 0 && room <= step &&
+         ir_val_divisor(m, n->in[0]) % step == 0 && ir_val_divisor(m, n->in[1]) % step == 0;
+}
+
+struct ir_op ir_val_fits_but_last(struct ir_module *m, struct ir_val offset, int64_t extent,
+                                  struct expr dim) {
+  const struct ir_op none = {0};
+  struct strided s;
+  int64_t room, step;
+  if (!decompose(m, offset, &s, 0) || !s.base.id || s.scale != 1 ||
+      __builtin_add_overflow(s.plus, extent, &room))
+    return none;
+  struct ir_op loop = ir_loop_of_index(m, s.base);
+  if (!loop.id)
+    return none;
+  const struct ir_opnode *n = ir_op_at(m, loop);
+  /* Before the last iteration index + step < hi. */
+  return ir_val_const(m, n->in[2], &step) && step > 0 && room <= step &&
+                 is_at_most(m, n->in[1], dim, 0)
+             ? loop
+             : none;
 }
