@@ -109,18 +109,18 @@ void dsl_open_dtype(lua_State *L, struct fe_file *f) {
 bool dsl_size_at(struct fe_file *f, int idx, const char *what, int64_t *out) {
   lua_State *L = fe_lua(f->fe);
   int is_num = 0;
-  lua_Integer n = 0;
+  lua_Integer n = 0, least = f->mode == DSL_HOST ? 0 : 1;
   if (fe_is_unknown(fe_to_dev(L, idx)))
     return false;
   if (lua_type(L, idx) == LUA_TNUMBER)
     n = lua_tointegerx(L, idx, &is_num);
-  if (is_num && n >= 1) {
+  if (is_num && n >= least) {
     *out = n;
     return true;
   }
   if (lua_type(L, idx) == LUA_TNUMBER)
-    fe_soft_error(f->fe, DIAG_OPERAND, "%s is %s; it must be an integer of at least 1", what,
-                  luaL_tolstring(L, idx, NULL));
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s is %s; it must be an integer of at least %d", what,
+                  luaL_tolstring(L, idx, NULL), (int)least);
   else
     fe_soft_error(f->fe, DIAG_STAGE_OPERAND, "%s is %s, not a Lua number", what,
                   fe_describe(f->fe, idx));

@@ -214,15 +214,29 @@ struct dsl_val *dsl_grow(struct fe_file *f, struct dsl_val *x, struct ir_type sh
   return r;
 }
 
+static bool has_dtype(const struct dsl_opnd *o, enum dtype t) {
+  return o->kind == DSL_DEV && o->dev->t.dtype == t;
+}
+
+/* An integer scalar beside an index: a length or an offset that was loaded. */
+static bool becomes_index(const struct dsl_val *v) {
+  return !is_tile(v) && v->t.dtype != DT_INDEX && dtype_is_int((enum dtype)v->t.dtype);
+}
+
 /* Gives the operands values[] of one dtype: those of the tiles and device scalars, which numbers
- * take. False after an error. */
+ * take. Beside an index, integer scalars become one: no value is lost. False after an error. */
 static bool adopt(struct fe_file *f, const char *what, uint32_t n, const struct dsl_opnd *in,
                   struct dsl_val **v) {
   const struct dsl_val *lead = NULL;
+  bool index = false;
+  for (uint32_t i = 0; i < n; i++)
+    index = index || has_dtype(&in[i], DT_INDEX);
   for (uint32_t i = 0; i < n; i++) {
     if (in[i].kind != DSL_DEV)
       continue;
     v[i] = in[i].dev;
+    if (index && becomes_index(v[i]) && !(v[i] = dsl_cast(f, v[i], DT_INDEX)))
+      return false;
     if (lead && lead->t.dtype != v[i]->t.dtype) {
       fe_soft_error(f->fe, DIAG_TYPE_MISMATCH,
                     "%s of %s and %s: two dtypes never mix; cast one of them", what,

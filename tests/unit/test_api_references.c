@@ -1,7 +1,7 @@
-/* Every case of every reference kernel compiles, with no register spilled, or uses an op that is not
- * lowered yet: refused with nothing but that message, and counted as skipped. In short: the newest
- * target, of the slow matrix products one kernel; KILN_LONG=1: all of it, for targets of every
- * generation. */
+/* Every case of every reference kernel compiles, with no register spilled; a kernel with an op that
+ * has no lowering yet is refused with that message alone, and named as skipped. In short: the
+ * newest target, of the slow matrix products one kernel; KILN_LONG=1: all of it, for targets of
+ * every generation. */
 #include "help_api.h"
 
 #include <setjmp.h>
