@@ -53,6 +53,7 @@ static enum kiln_status run_stage(const struct api_problem *p, double **inputs, 
   struct interp_options opt = {.domain = INTERP_ALGEBRAIC,
                                .grid_seed = grid_seed,
                                .check_races = true,
+                               .max_steps = ctx->opt.max_steps,
                                .interrupted = api_interrupted,
                                .user = ctx};
   struct api_mark before = api_mark(ctx);

@@ -170,6 +170,7 @@ static enum kiln_status run_interp(struct case_run *r) {
   struct interp_options opt = {.domain = INTERP_ROUNDED,
                                .grid_seed = p->seed + 1,
                                .check_races = true,
+                               .max_steps = r->ctx->opt.max_steps,
                                .interrupted = api_interrupted,
                                .print = api_print_line,
                                .user = r->ctx};

@@ -193,7 +193,10 @@ static enum kiln_status interpret(const struct api_problem *p, const struct ir_m
       args[i].tensor = interp_dense(dense, arg->dtype, arg->rank, arg->dim);
     }
   }
-  struct interp_options opt = {.domain = domain, .interrupted = api_interrupted, .user = ctx};
+  struct interp_options opt = {.domain = domain,
+                               .max_steps = ctx->opt.max_steps,
+                               .interrupted = api_interrupted,
+                               .user = ctx};
   struct api_mark before = api_mark(ctx);
   if (!interp_run(m, args, p->n_args, &opt, &ctx->diags, &ctx->mem))
     return api_failure_since(ctx, before);

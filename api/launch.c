@@ -125,6 +125,7 @@ static enum kiln_status interpret(void *user) {
     memcpy(to->stride, t->stride, sizeof to->stride);
   }
   struct interp_options opt = {.domain = c->exact ? INTERP_DOUBLE : INTERP_ROUNDED,
+                               .max_steps = ctx->opt.max_steps,
                                .interrupted = api_interrupted,
                                .print = api_print_line,
                                .user = ctx};

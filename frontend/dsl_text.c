@@ -197,7 +197,8 @@ void fe_language_stubs(struct strbuf *out) {
             DSL_OF_array);
   put_operators(out);
   put_methods(out, DSL_OF_tile, DSL_OF_array, "Value");
-  put_class(out, "tensor", "A tensor argument in a body.", DSL_OF_tensor, DSL_OF_tensor);
+  put_class(out, "tensor: kiln.value", "An argument in a body: a tensor, or a scalar.",
+            DSL_OF_tensor, DSL_OF_tensor);
   put_methods(out, DSL_OF_tensor, DSL_OF_tensor, "Tensor");
   put_class(out, "rng", "Random numbers for `inputs`.", DSL_OF_rng, DSL_OF_rng);
   put_methods(out, DSL_OF_rng, DSL_OF_rng, "Rng");

@@ -79,7 +79,7 @@ struct kiln_context_options {
   /* A folder of private downloads (NVRTC, cuBLAS) searched besides the usual places, or NULL. */
   const char *private_dir;
   /* Limits on kernel files; 0 = default. */
-  uint64_t max_steps;   /* 10^8 */
+  uint64_t max_steps;   /* 10^8; if given, also the ops of a run in the interpreter */
   uint64_t max_memory;  /* bytes, 256 MiB */
   uint32_t max_seconds; /* 10 */
   uint32_t max_ops;     /* 10^5 per kernel */

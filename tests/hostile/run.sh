@@ -77,6 +77,9 @@ in_kernel oracle_map K0202 'oracle = function(t) return map(function() while tru
 in_body unrolled K0202 'local k = 1 while k < 3 do local y = x end'
 in_body unrolled_ops K0505 'local k = 1 while k < 3 do x = x + 0 end'
 in_body in_device_loop K0202 'for k in range(0, d.N) do while true do end end'
+in_body device_loop K0202 'local n = i while n >= 0 do n = n + 1 - 1 end'
+in_body device_loop_of_data K0202 'local n = a.X:at(0) while n == n do n = n + 0.5 end'
+in_body device_range K0202 'for n in range(0, 1 << 62) do x = x * 0.5 end'
 in_body grows_in_loop K0302 'local t = {} for k in range(0, d.N) do t[#t + 1] = k end'
 in_body string_grows K0303 'local s = "" for k in range(0, d.N) do s = s .. "x" end print(s)'
 

@@ -244,6 +244,8 @@ static void test_stubs(void **state) {
   lua_close(L);
   /* Types are known ones: no word of a signature is left over. */
   assert_null(strstr(text, "kiln.kiln."));
+  assert_non_null(strstr(text, "\n---@field grid (fun("));
+  assert_non_null(strstr(text, "\n---@field cases? kiln.case[] "));
   assert_non_null(strstr(text, "---@param x T\n---@return T\nfunction exp(x) end\n"));
   assert_non_null(strstr(text, "---@param acc? kiln.value\n"
                                "---@param options? {prec: string}\n"
