@@ -11,6 +11,7 @@
 #include "codegen/cg.h"
 #include "frontend/fe.h"
 #include "ir/interp.h"
+#include "ir/merge.h"
 #include "ir/ir.h"
 #include "runtime/rt.h"
 

@@ -1,6 +1,7 @@
 /* cg_lower: copies the tile module, writes target and knobs into it, runs the pipeline. */
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
+#include "ir/merge.h"
 
 /* Element types the target cannot hold or convert: one error each, at the first op that makes
  * one. */
@@ -136,6 +137,7 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
   if (!check_types(tile, opt->target, diags))
     return NULL;
   struct ir_module *m = ir_clone(tile, a);
+  ir_drop_merges(m); /* no schedule cuts loops yet */
   if (!check_ops(m, diags))
     return NULL;
   m->target = symtab_get(m->syms, opt->target->name);

@@ -84,12 +84,14 @@ struct dsl_opnd {
   double f;  /* FLT; INT too, as a double */
 };
 
-/* range(lo, hi, step) */
+/* range(lo, hi, step, {merge = function}): the function is in the registry, by the range's
+ * address. */
 struct dsl_range {
   struct fe_dev h;
   struct diag_loc made;
   struct dsl_opnd lo, hi;
   int64_t step;
+  bool has_merge;
 };
 
 /* Elements of one tile: as ir/ allows. */

@@ -121,6 +121,24 @@ static bool range_bound(struct fe_file *f, int idx, struct dsl_opnd *out) {
   return false;
 }
 
+/* {merge = function(p, q) ... end}, the last argument. */
+static bool range_options(struct fe_file *f, int idx, struct dsl_range *r) {
+  lua_State *L = fe_lua(f->fe);
+  bool ok = true;
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1))
+    ok &= lua_type(L, -2) == LUA_TSTRING && str_eq(lua_tostring(L, -2), "merge") &&
+          lua_type(L, -1) == LUA_TFUNCTION;
+  if (!ok) {
+    fe_soft_error(f->fe, DIAG_OPERAND,
+                  "options of range are {merge = function(p, q) return {name = value, ...} end}");
+    return false;
+  }
+  lua_getfield(L, idx, "merge");
+  r->has_merge = lua_type(L, -1) == LUA_TFUNCTION;
+  lua_rawsetp(L, LUA_REGISTRYINDEX, r);
+  return true;
+}
+
 int dsl_fn_global_range(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   int n = lua_gettop(L);
@@ -131,12 +149,15 @@ int dsl_fn_global_range(lua_State *L) {
   r->step = 1;
   if (!need_body(f, "range"))
     return give(f, NULL);
+  bool ok = true;
+  if (n > 2 && lua_type(L, n) == LUA_TTABLE)
+    ok = range_options(f, n--, r);
   if (n < 2 || n > 3) {
     fe_soft_error(f->fe, DIAG_OPERAND, "range takes (lo, hi) or (lo, hi, step), got %d value%s", n,
                   n == 1 ? "" : "s");
     return give(f, NULL);
   }
-  bool ok = range_bound(f, 1, &r->lo);
+  ok = range_bound(f, 1, &r->lo) && ok;
   ok = range_bound(f, 2, &r->hi) && ok;
   if (n == 3)
     ok = dsl_size_at(f, 3, "range step", &r->step) && ok;

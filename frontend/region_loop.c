@@ -412,6 +412,146 @@ static void run_pass(struct loop *l, struct fe_region_state *r) {
   lua_settop(fe->L, top);
 }
 
+/* ---- merge functions ---- */
+
+static const char *names_of(struct loop *l, uint32_t n, const struct fe_slot *slots) {
+  struct strbuf b = {.arena = &l->fe->trace};
+  for (uint32_t i = 0; i < n; i++)
+    sb_printf(&b, "%s`%s`", i ? ", " : "", slots[i].name);
+  return sb_str(&b);
+}
+
+/* Can the loop run in parts, and can the function be told of the carried values by their names? */
+static bool can_merge(struct loop *l, struct fe_region *body, uint32_t n,
+                      const struct fe_slot *slots) {
+  struct fe_state *fe = l->fe;
+  const char *effect = fe->tracer->effect(fe->tracer->user, body);
+  if (effect)
+    fe_soft_error(
+        fe, DIAG_STAGE_EFFECT,
+        "the loop at %s has a merge function and an effect (%s): only what it carries can "
+        "be merged",
+        place_of(l), effect);
+  if (n == 0)
+    fe_soft_error(fe, DIAG_STAGE_CARRY, "the loop at %s has a merge function but carries no local",
+                  place_of(l));
+  for (uint32_t i = 1; i < n; i++)
+    for (uint32_t k = 0; k < i; k++)
+      if (str_eq(slots[i].name, slots[k].name)) {
+        fe_soft_error(fe, DIAG_STAGE_CARRY,
+                      "the loop at %s carries two variables called `%s`: its merge function cannot "
+                      "tell them apart; rename one",
+                      place_of(l), slots[i].name);
+        return false;
+      }
+  return n > 0 && !effect;
+}
+
+/* The merged value of a slot, at the top of the stack: is it of the slot's type? */
+static bool check_merged(struct loop *l, const struct fe_slot *slot) {
+  struct fe_state *fe = l->fe;
+  const struct fe_tracer *t = fe->tracer;
+  lua_State *L = fe->L;
+  fe_check_defined(fe, lua_gettop(L));
+  const struct fe_dev *dev = fe_to_dev(L, -1);
+  if (fe_is_unknown(dev))
+    return false;
+  if (lua_isnil(L, -1)) {
+    fe_soft_error(fe, DIAG_STAGE_CARRY,
+                  "merge gives no value for `%s`, which the loop at %s carries", slot->name,
+                  place_of(l));
+    return false;
+  }
+  bool fits = dev ? dev->kind == FE_DEV_VALUE && dev->type.id == slot->type.id
+                  : is_carriable(L, -1) && t->is_scalar_type(t->user, slot->type) &&
+                        t->fits(t->user, slot->type, lua_gettop(L));
+  if (!fits)
+    fe_soft_error(fe, DIAG_STAGE_CARRY, "merge gives %s for `%s`; the loop at %s carries %s",
+                  fe_describe(fe, lua_gettop(L)), slot->name, place_of(l),
+                  t->describe_type(t->user, slot->type));
+  return fits;
+}
+
+/* Names in the table at `table` that are no slot's: the first in byte order. */
+static const char *unknown_name(struct loop *l, int table, uint32_t n,
+                                const struct fe_slot *slots) {
+  lua_State *L = l->fe->L;
+  const char *first = NULL;
+  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : fe_describe(l->fe, -2);
+    bool known = false;
+    for (uint32_t i = 0; i < n; i++)
+      known |= lua_type(L, -2) == LUA_TSTRING && str_eq(key, slots[i].name);
+    if (!known && (!first || strcmp(key, first) < 0))
+      first = arena_strdup(&l->fe->trace, key);
+  }
+  return first;
+}
+
+/* Takes merged values from the table at `table`; they stay on the stack. */
+static bool take_merged(struct loop *l, int table, uint32_t n, struct fe_slot *slots) {
+  struct fe_state *fe = l->fe;
+  lua_State *L = fe->L;
+  bool ok = true;
+  fe_check_defined(fe, table);
+  if (fe_is_unknown(fe_to_dev(L, table)))
+    return false;
+  if (!lua_istable(L, table)) {
+    fe_soft_error(fe, DIAG_STAGE_CARRY, "merge gives %s, not a table with the merged values of %s",
+                  fe_describe(fe, table), names_of(l, n, slots));
+    return false;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    lua_pushstring(L, slots[i].name);
+    lua_rawget(L, table);
+    ok = check_merged(l, &slots[i]) && ok;
+    slots[i].second = lua_gettop(L);
+  }
+  const char *extra = unknown_name(l, table, n, slots);
+  if (extra)
+    fe_soft_error(fe, DIAG_STAGE_CARRY, "merge gives `%s`; the loop at %s carries %s", extra,
+                  place_of(l), names_of(l, n, slots));
+  return ok && !extra;
+}
+
+/* Where the range has a merge function: calls it on two parts' values, and what it gives stands
+ * for the loop's results, n values from stack position `result`, from now on. */
+static void merge_parts(struct loop *l, struct fe_region *body, uint32_t n, struct fe_slot *slots,
+                        int result) {
+  struct fe_state *fe = l->fe;
+  lua_State *L = fe->L;
+  const struct fe_tracer *t = fe->tracer;
+  int top = lua_gettop(L);
+  if (!t->merge_fn || !t->merge_fn(t->user, l->range))
+    return;
+  if (!can_merge(l, body, n, slots)) {
+    lua_settop(L, top);
+    return;
+  }
+  luaL_checkstack(L, 2 * (int)n + 40, "too many carried values");
+  for (uint32_t i = 0; i < n; i++)
+    slots[i].first = result + (int)i;
+  struct fe_region_state *r = fe_region_open(fe, l->A, FE_REGION_MERGE, l->n);
+  t->merge_args(t->user, &r->pub, n, slots);
+  fe_call(fe, 2, 1);
+  l->A->node = l->n;
+  bool ok = take_merged(l, top + 1, n, slots);
+  const char *changed = fe_region_changed(fe), *effect = t->effect(t->user, &r->pub);
+  if (changed || effect) {
+    fe_soft_error(fe, DIAG_STAGE_EFFECT, "a merge function has an effect (%s%s): it only computes",
+                  changed ? "changes " : "", changed ? changed : effect);
+    ok = false;
+  }
+  fe_region_close(fe, ok, NULL);
+  if (ok) {
+    t->build_merge(t->user, &r->pub, n, slots);
+    for (uint32_t i = n; i-- > 0;)
+      lua_replace(L, result + (int)i);
+  }
+  fe_region_free(fe, r);
+  lua_settop(L, top);
+}
+
 /* The last pass is closed and kept: builds the loop and gives carried slots their values after
  * it. */
 static void build(struct loop *l, struct fe_region_state *r, const struct fe_changes *changes) {
@@ -442,6 +582,7 @@ static void build(struct loop *l, struct fe_region_state *r, const struct fe_cha
       fe_push_unknown(fe);
   } else if (l->range) {
     t->build_for(t->user, &r->pub, l->range, n, slots);
+    merge_parts(l, &r->pub, n, slots, result);
   } else {
     t->build_while(t->user, &r->pub, n, slots);
   }

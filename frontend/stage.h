@@ -66,6 +66,7 @@ enum fe_region_kind {
   FE_REGION_THEN, /* sides of a device `if` */
   FE_REGION_ELSE,
   FE_REGION_SHORT, /* right side of and/or after a mask; its ops join the block around it */
+  FE_REGION_MERGE, /* a merge function of a device `for`, after the loop */
   FE_REGION_PROBE, /* condition of a `while`, the first time; kept ops join the block around it */
 };
 
@@ -175,6 +176,15 @@ struct fe_tracer {
   void (*build_for)(void *user, struct fe_region *r, int range, uint32_t n,
                     const struct fe_slot *slots);
   void (*build_while)(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots);
+
+  /* Mergeable loop state, after build_for; slots[i].first is then result i. merge_fn: if the range
+   * has a merge function, pushes it and returns true (NULL: none ever has). merge_args, inside a
+   * MERGE region: pushes two tables name -> fresh device value, of two parts of the loop.
+   * build_merge, after the region was closed with keep: slots[i].second is what the function gave;
+   * pushes n results that stand for the loop's. */
+  bool (*merge_fn)(void *user, int range);
+  void (*merge_args)(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots);
+  void (*build_merge)(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots);
 
   /* A variable called `name` was given the device value (of any kind): for people who read the
    * IR. */

@@ -23,12 +23,14 @@ static struct mark *mark_of(const struct fe_region *r) {
 }
 
 static bool has_block(const struct fe_region *r) {
-  return r->kind == FE_REGION_LOOP || r->kind == FE_REGION_THEN || r->kind == FE_REGION_ELSE;
+  return r->kind == FE_REGION_LOOP || r->kind == FE_REGION_THEN || r->kind == FE_REGION_ELSE ||
+         r->kind == FE_REGION_MERGE;
 }
 
 static const char *construct(const struct fe_region *r) {
   switch (r->kind) {
   case FE_REGION_LOOP: return "a device loop";
+  case FE_REGION_MERGE: return "a merge function";
   case FE_REGION_THEN:
   case FE_REGION_ELSE: return "`if` on a device condition";
   case FE_REGION_PROBE: return "`while` on a device condition";
@@ -247,6 +249,71 @@ static void build_for(void *user, struct fe_region *r, int range, uint32_t n,
   push_results(f, o, n, slots, inits, nexts);
 }
 
+/* ---- merge ---- */
+
+static bool merge_fn(void *user, int range) {
+  struct fe_file *f = user;
+  const struct dsl_range *g = range_at(f, range);
+  if (!g->has_merge)
+    return false;
+  lua_rawgetp(fe_lua(f->fe), LUA_REGISTRYINDEX, g);
+  return true;
+}
+
+static const struct dsl_val *val_at(struct fe_file *f, int idx) {
+  struct fe_dev *h = fe_to_dev(fe_lua(f->fe), idx);
+  KILN_ASSERT(h && h->kind == FE_DEV_VALUE);
+  return (const struct dsl_val *)h;
+}
+
+static void merge_args(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots) {
+  struct fe_file *f = user;
+  lua_State *L = fe_lua(f->fe);
+  (void)r;
+  for (int part = 0; part < 2; part++) {
+    lua_createtable(L, 0, (int)n);
+    for (uint32_t i = 0; i < n; i++) {
+      struct ir_type t = dsl_type(f, slots[i].type);
+      struct dsl_val *v = dsl_new_val(f, t, ir_add_arg(f->m, f->b.block, t));
+      name_value(f, v->v, slots[i].name);
+      v->pads = val_at(f, slots[i].first)->pads;
+      lua_pushstring(L, slots[i].name);
+      dsl_push(f, v);
+      lua_rawset(L, -3);
+    }
+  }
+}
+
+/* The first op of the block that a merge may not have. */
+static void check_merge_ops(struct fe_file *f, struct ir_block b) {
+  for (struct ir_op o = ir_block_at(f->m, b)->first; o.id; o = ir_op_at(f->m, o)->next) {
+    const struct ir_opnode *n = ir_op_at(f->m, o);
+    if (!n->n_blocks && (ir_info(n->opcode)->traits & (IR_PURE | IR_TERM)))
+      continue;
+    fe_soft_error_at(f->fe, DIAG_STAGE_CONTROL, f->m->locs.at[n->loc].at,
+                     "`%s` in a merge function: it computes from its two arguments, with no loop, "
+                     "branch or memory",
+                     ir_info(n->opcode)->name);
+    return;
+  }
+}
+
+static void build_merge(void *user, struct fe_region *r, uint32_t n, const struct fe_slot *slots) {
+  struct fe_file *f = user;
+  struct mark *m = mark_of(r);
+  struct ir_val *in = ARENA_ARRAY(fe_trace_arena(f->fe), struct ir_val, n + 1);
+  struct dsl_val **whole = val_array(f, n), **merged = val_array(f, n);
+  end_block(f, m->own[0], n, slots, true, merged);
+  check_merge_ops(f, m->own[0]);
+  for (uint32_t i = 0; i < n; i++) {
+    whole[i] = slot_val(f, slots[i].first, dsl_type(f, slots[i].type));
+    in[i] = whole[i]->v;
+  }
+  struct ir_op o = build_owner(f, IR_MERGE, n, in, n, result_types(f, n, slots));
+  adopt_block(f, o, 0, m->own[0]);
+  push_results(f, o, n, slots, whole, merged);
+}
+
 /* ---- while ---- */
 
 /* The condition changes no slot, so its block passes on what it was given. */
@@ -311,4 +378,7 @@ void dsl_fill_region_hooks(struct fe_tracer *t) {
   t->build_if = build_if;
   t->build_for = build_for;
   t->build_while = build_while;
+  t->merge_fn = merge_fn;
+  t->merge_args = merge_args;
+  t->build_merge = build_merge;
 }

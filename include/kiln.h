@@ -277,19 +277,21 @@ struct kiln_report {
   const char *device;                /* "NVIDIA H200, driver 580.159.04", or "interpreter" */
   const char *text;                  /* the whole report as people read it */
   const char *json;                  /* and as one JSON object */
-  /* KILN_CASE_ALGEBRAIC: the stages that agreed, "as traced, after the tile passes and as
-   * scheduled", or "" where they did not; else NULL. */
+  /* KILN_CASE_ALGEBRAIC: the stages that agreed, "as traced, after the tile passes, with loops cut
+   * and merged and as scheduled", or "" where they did not; else NULL. */
   const char *algebraic;
 };
 
 enum kiln_case_flags {
-  KILN_CASE_VERIFY = 1, /* against the oracle, by the error policy */
+  /* Against the oracle, by the error policy. In the interpreter, kernels with merge functions once
+   * more with their loops run in parts. */
+  KILN_CASE_VERIFY = 1,
   KILN_CASE_EXACT = 2,  /* also on integer-valued inputs, bitwise */
   KILN_CASE_TIME = 4, /* GPU only; with KILN_CASE_PEERS against cuBLAS where it has the operation */
   KILN_CASE_PEERS = 8,
-  /* Instead of all that, in the interpreter: the kernel as traced, after the tile passes and as
-   * scheduled gives the same bits in the algebraic domain (docs/numerics.md). Inputs are made as
-   * ever, then embedded. */
+  /* Instead of all that, in the interpreter: the kernel as traced, after the tile passes, with its
+   * loops cut and merged and as scheduled gives the same bits in the algebraic domain
+   * (docs/numerics.md). Inputs are made as ever, then embedded. */
   KILN_CASE_ALGEBRAIC = 16,
 };
 

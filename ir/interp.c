@@ -83,6 +83,7 @@ static void run_programs(struct interp *in) {
       p /= (uint64_t)in->grid[k];
       *(int64_t *)val_buf(in, body->args.at[body->args.n - in->m->n_grid + k]) = in->at[k];
     }
+    in->cut_state = mix(in->opt.cut_seed + i);
     interp_exec_body(in);
   }
   if (in->n_races > INTERP_MAX_RACES)
@@ -109,11 +110,15 @@ struct run {
 static void run(void *user) {
   struct run *r = user;
   struct interp *in = &r->in;
+  if (in->opt.cut_seed)
+    interp_cut_begin(in);
   if (!interp_bind(in, r->args, r->n_args))
     return;
   if (in->opt.domain == INTERP_ALGEBRAIC && !interp_algebra_begin(in))
     return;
   interp_plan(in);
+  if (in->opt.cut_seed)
+    interp_cut_prepare(in);
   if (in->opt.check_races) /* the walk hands out a module that may be changed; this one does not */
     ir_walk((struct ir_module *)in->m, in->m->body, mark_stored, in);
   set_entry(in, r->args);

@@ -10,8 +10,6 @@
 /* Work between two questions to opt.interrupted: some milliseconds of elementwise work. */
 #define POLL_WORK (UINT64_C(1) << 22)
 
-static void exec_block(struct interp *in, struct ir_block b);
-
 static struct ir_op last_op(const struct interp *in, struct ir_block b) {
   return ir_block_at(in->m, b)->last;
 }
@@ -38,8 +36,8 @@ static uint32_t times_used(const struct interp *in, uint32_t slot, uint32_t n,
  * is not read again before it is made again: its buffer changes places with the target's. Other
  * sources are copied, through scratch memory if they are targets too (a swap of two carried
  * values). */
-static void move_values(struct interp *in, uint32_t n, const struct ir_val *from,
-                        const struct ir_val *to, struct ir_block dying) {
+void interp_move(struct interp *in, uint32_t n, const struct ir_val *from, const struct ir_val *to,
+                 struct ir_block dying) {
   char *scratch = in->scratch;
   size_t used = 0;
   for (uint32_t k = 0; k < n; k++) {
@@ -71,10 +69,10 @@ static void move_values(struct interp *in, uint32_t n, const struct ir_val *from
 }
 
 /* Moves the operands of the block's terminator, from `skip` on. */
-static void move_yielded(struct interp *in, struct ir_block b, uint32_t skip,
+void interp_move_yielded(struct interp *in, struct ir_block b, uint32_t skip,
                          const struct ir_val *to) {
   const struct ir_opnode *end = ir_op_at(in->m, last_op(in, b));
-  move_values(in, end->n_in - skip, end->n_in > skip ? end->in + skip : NULL, to, b);
+  interp_move(in, end->n_in - skip, end->n_in > skip ? end->in + skip : NULL, to, b);
 }
 
 /* ---- control ---- */
@@ -85,18 +83,22 @@ static void exec_for(struct interp *in, struct ir_op o) {
   int64_t k = val_int(in, op->in[0]), hi = val_int(in, op->in[1]), step = val_int(in, op->in[2]);
   uint32_t n = op->n_in - 3u;
   const struct ir_val *carried = body->args.at + 1;
-  move_values(in, n, op->in + 3, carried, (struct ir_block){0});
+  interp_move(in, n, op->in + 3, carried, (struct ir_block){0});
   if (step <= 0) {
     interp_fail(in, o, DIAG_OPERAND, "the step of a loop must be positive, it is %lld",
                 (long long)step);
     return;
   }
+  if (in->cut_of && in->cut_of[o.id] && k < hi) {
+    interp_cut_exec(in, o, &in->cuts[in->cut_of[o.id] - 1], k, hi, step);
+    return;
+  }
   while (k < hi) {
     *(int64_t *)val_buf(in, body->args.at[0]) = k;
-    exec_block(in, op->blocks[0]);
+    interp_exec_block(in, op->blocks[0]);
     if (in->stopped)
       return;
-    move_yielded(in, op->blocks[0], 0, carried);
+    interp_move_yielded(in, op->blocks[0], 0, carried);
     if (__builtin_add_overflow(k, step, &k))
       break; /* the next index lies beyond any hi */
   }
@@ -106,30 +108,36 @@ static void exec_if(struct interp *in, struct ir_op o) {
   const struct ir_opnode *op = ir_op_at(in->m, o);
   bool taken = *(const uint8_t *)val_buf(in, op->in[0]);
   struct ir_block b = op->blocks[taken ? 0 : 1];
-  exec_block(in, b);
+  interp_exec_block(in, b);
   if (!in->stopped)
-    move_yielded(in, b, 0, op->out);
+    interp_move_yielded(in, b, 0, op->out);
 }
 
 static void exec_while(struct interp *in, struct ir_op o) {
   const struct ir_opnode *op = ir_op_at(in->m, o);
   const struct ir_blocknode *test = ir_block_at(in->m, op->blocks[0]);
   const struct ir_blocknode *body = ir_block_at(in->m, op->blocks[1]);
-  move_values(in, op->n_in, op->in, test->args.at, (struct ir_block){0});
+  interp_move(in, op->n_in, op->in, test->args.at, (struct ir_block){0});
   for (;;) {
-    exec_block(in, op->blocks[0]);
+    interp_exec_block(in, op->blocks[0]);
     if (in->stopped)
       return;
     const struct ir_opnode *end = ir_op_at(in->m, last_op(in, op->blocks[0]));
     bool go_on = *(const uint8_t *)val_buf(in, end->in[0]);
-    move_yielded(in, op->blocks[0], 1, body->args.at);
+    interp_move_yielded(in, op->blocks[0], 1, body->args.at);
     if (!go_on)
       return; /* the results share the body's arguments */
-    exec_block(in, op->blocks[1]);
+    interp_exec_block(in, op->blocks[1]);
     if (in->stopped)
       return;
-    move_yielded(in, op->blocks[1], 0, test->args.at);
+    interp_move_yielded(in, op->blocks[1], 0, test->args.at);
   }
+}
+
+/* What merges parts runs within the loop (interp_cut.c). */
+static void exec_merge(struct interp *in, struct ir_op o) {
+  const struct ir_opnode *op = ir_op_at(in->m, o);
+  interp_move(in, op->n_in, op->in, op->out, (struct ir_block){0});
 }
 
 static void exec_end(struct interp *in, struct ir_op o) {
@@ -201,6 +209,7 @@ static exec_fn *const table[IR_OPCODE_COUNT] = {
     [IR_FOR] = exec_for,
     [IR_IF] = exec_if,
     [IR_WHILE] = exec_while,
+    [IR_MERGE] = exec_merge,
     [IR_YIELD] = exec_end,
     [IR_CONDITION] = exec_end,
     [IR_RETURN] = exec_end,
@@ -239,7 +248,7 @@ static void count_step(struct interp *in, struct ir_op o) {
     interp_fail(in, o, DIAG_INTERRUPTED, "interrupted while interpreting");
 }
 
-static void exec_block(struct interp *in, struct ir_block b) {
+void interp_exec_block(struct interp *in, struct ir_block b) {
   IR_EACH_OP (in->m, b, o) {
     count_step(in, o);
     if (in->stopped)
@@ -252,6 +261,6 @@ static void exec_block(struct interp *in, struct ir_block b) {
 }
 
 bool interp_exec_body(struct interp *in) {
-  exec_block(in, in->m->body);
+  interp_exec_block(in, in->m->body);
   return !in->stopped;
 }

@@ -9,6 +9,7 @@
 #define KILN_IR_INTERP_IMPL_H
 
 #include "ir/interp.h"
+#include "ir/merge.h"
 #include "ir/passes.h"
 
 enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL, CELL_PAYLOAD };
@@ -68,6 +69,14 @@ static inline uint64_t interp_view_step(const struct interp_view_dim *d, int64_t
   return (d->div == 1 ? q : q / (uint64_t)d->div) * (uint64_t)d->stride;
 }
 
+/* A loop that runs in parts. saved: a copy of the carried values per level of nested parts, as
+ * bytes. */
+#define INTERP_CUT_DEPTH 3
+struct interp_cut {
+  struct ir_merge how;
+  char *saved[INTERP_CUT_DEPTH];
+};
+
 struct interp {
   const struct ir_module *m;
   struct interp_options opt;
@@ -91,6 +100,11 @@ struct interp {
   /* Algebraic domain, by value: is it the same constant whenever it is made? */
   struct ir_constant *constant;
   bool *is_constant;
+
+  /* Loops that run in parts (cut_seed), and by op of theirs: index + 1 into it */
+  struct interp_cut *cuts;
+  uint32_t *cut_of;
+  uint64_t cut_state;
 
   /* The program that runs */
   int64_t grid[3], at[3];
@@ -154,7 +168,22 @@ void interp_plan(struct interp *in);
 /* interp_bind.c: dims, shapes, facts, grid. False after an error. */
 bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_args);
 
-/* interp_exec.c: runs the body once for in->at; false when the run must stop. An op without an
+/* interp_cut.c: finds the loops that may be cut, in a copy of the module that has a merge op behind
+ * each; prepare, after the plan: memory. exec: runs such a loop, its bounds given. */
+void interp_cut_begin(struct interp *in);
+void interp_cut_prepare(struct interp *in);
+void interp_cut_exec(struct interp *in, struct ir_op o, struct interp_cut *cut, int64_t lo,
+                     int64_t hi, int64_t step);
+
+/* interp_exec.c: to[k] = from[k] for all k at once; values of the block that ends here are dying:
+ * they may change places with the targets. */
+void interp_move(struct interp *in, uint32_t n, const struct ir_val *from, const struct ir_val *to,
+                 struct ir_block dying);
+void interp_move_yielded(struct interp *in, struct ir_block b, uint32_t skip,
+                         const struct ir_val *to);
+/* One block, its terminator included; look at `stopped` after it. */
+void interp_exec_block(struct interp *in, struct ir_block b);
+/* Runs the body once for in->at; false when the run must stop. An op without an
  * entry in the table cannot be interpreted. */
 bool interp_exec_body(struct interp *in);
 bool interp_has_op(enum ir_opcode opcode);

@@ -117,10 +117,14 @@ static void plan_op(struct planner *p, struct ir_op o) {
     for (uint32_t k = 0; k < test->args.n; k++)
       free_slot(p, test->args.at[k]);
   } else {
+    if (op->opcode == IR_MERGE)
+      take_args(p, op->blocks[0]);
     for (uint32_t k = 0; k < op->n_out; k++)
       take_slot(p, op->out[k]);
     for (uint32_t k = 0; k < op->n_blocks; k++)
       plan_block(p, op->blocks[k]);
+    for (uint32_t k = 0; op->opcode == IR_MERGE && k < 2u * op->n_in; k++)
+      free_slot(p, ir_block_at(m, op->blocks[0])->args.at[k]);
   }
   size_t scratch = scratch_of(in, op);
   if (scratch > in->scratch_bytes)
@@ -150,6 +154,11 @@ void interp_plan(struct interp *in) {
   p.free_next = ARENA_ARRAY(a, uint32_t, m->values.n + 1);
   map_init(&p.free, a);
   find_uses(in, m->body);
+  /* What a loop that is cut uses lives until its merge op: that one's block runs amid the loop, and
+   * must not take its places. */
+  for (uint32_t v = 1; in->cut_of && v < m->values.n; v++)
+    if (in->cut_of[in->last_use[v]])
+      in->last_use[v] = in->cuts[in->cut_of[in->last_use[v]] - 1].how.merge.id;
   /* Block arguments live as long as their block: their owner frees them. */
   for (uint32_t v = 1; v < m->values.n; v++)
     if (m->values.at[v].def.id && in->last_use[v]) {

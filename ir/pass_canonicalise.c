@@ -15,6 +15,7 @@
  * value that turned out not to change) is met in the next round. What loses its last use is left
  * for dce. */
 #include "base/check.h"
+#include "ir/merge.h"
 #include "ir/passes.h"
 #include "ir/rules.h"
 
@@ -561,6 +562,13 @@ static struct ir_op visit_op(struct canon *c, struct ir_op o, uint32_t depth) {
   for (uint32_t i = c->m->ops.n; i > first_new; i--) /* built in vain: of another layout */
     if (ir_op_at(c->m, (struct ir_op){i - 1})->block.id)
       ir_remove(c->m, (struct ir_op){i - 1});
+  if (n->opcode == IR_MERGE && !ir_merge_loop(c->m, o).id) { /* the loop is gone */
+    next = n->next;
+    if (results_fit(c, n->in)) {
+      replace_op(c, o, n->in);
+      return next;
+    }
+  }
   if (n->opcode == IR_FOR)
     drop_invariants(c, o);
   if (n->n_out && n->opcode == IR_IF)

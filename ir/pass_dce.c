@@ -40,7 +40,8 @@ static bool is_root(const struct ir_opnode *n) {
   if (traits & (IR_WRITES | IR_EFFECT | IR_SYNC | IR_ASYNC))
     return true;
   /* Ops that own blocks and are not known here may do anything with them. */
-  return n->n_blocks ? !is_split(n) : !(traits & (IR_PURE | IR_READS | IR_TERM));
+  return n->n_blocks ? !is_split(n) && !(traits & IR_PURE)
+                     : !(traits & (IR_PURE | IR_READS | IR_TERM));
 }
 
 static const struct ir_opnode *yield_of(const struct dce *d, const struct ir_opnode *n,

@@ -1,5 +1,6 @@
 /* Verifier rules of structured control. Rules of owners check what their blocks take; what a
  * terminator passes on is reported at the terminator. */
+#include "ir/merge.h"
 #include "ir/rules.h"
 
 static const struct ir_blocknode *block_of(const struct ir_check *c, uint32_t i) {
@@ -163,6 +164,68 @@ void ir_rule_while(struct ir_check *c) {
   check_yield(c, c->n->blocks[1], block_of(c, 0)->args.n, block_of(c, 0)->args.at, "the while");
 }
 
+/* The block computes from its arguments and from what there was before the loop: it may run in the
+ * middle of the loop. */
+static void check_merge_block(struct ir_check *c, struct ir_op loop) {
+  for (struct ir_op o = block_of(c, 0)->first; o.id; o = ir_op_at(c->m, o)->next) {
+    const struct ir_opnode *n = ir_op_at(c->m, o);
+    uint32_t traits = ir_info(n->opcode)->traits;
+    if (n->n_blocks || !(traits & (IR_PURE | IR_TERM)))
+      ir_rule_fail_at(c, o, "a merge computes: no control flow, memory or effects");
+    for (uint32_t i = 0; loop.id && i < n->n_in; i++) {
+      struct ir_op def = ir_value_at(c->m, n->in[i])->def;
+      if (!def.id || ir_op_at(c->m, def)->block.id != c->n->block.id)
+        continue;
+      struct ir_op at = ir_op_at(c->m, loop)->next; /* from the loop itself up to here */
+      bool late = def.id == loop.id;
+      for (; at.id && at.id != c->op.id; at = ir_op_at(c->m, at)->next)
+        late |= at.id == def.id;
+      if (late)
+        ir_rule_fail_at(c, o, "operand %u is not there yet when parts of the loop are merged",
+                        i + 1);
+    }
+  }
+}
+
+void ir_rule_merge(struct ir_check *c) {
+  struct ir_type_text a, b;
+  const struct ir_blocknode *block = block_of(c, 0);
+  struct ir_op loop = ir_merge_loop(c->m, c->op);
+  uint32_t n = c->n->n_in;
+  if (!n || c->n->n_out != n || block->args.n != 2 * n) {
+    ir_rule_fail(c, "has %u operands, %u results and %u block arguments; n, n and 2n are wanted", n,
+                 c->n->n_out, block->args.n);
+    return;
+  }
+  if (!check_carried(c, n, c->n->in))
+    return;
+  for (uint32_t i = 0; i < n; i++) {
+    struct ir_type t = ir_type_of(c->m, c->n->in[i]);
+    struct ir_op def = ir_value_at(c->m, c->n->in[i])->def;
+    if (!ir_type_eq(t, ir_type_of(c->m, c->n->out[i])))
+      ir_rule_fail(c, "result %u is %s, the operand %s", i + 1,
+                   ir_type_text(ir_type_of(c->m, c->n->out[i]), &a), ir_type_text(t, &b));
+    for (uint32_t k = i; k < 2 * n; k += n)
+      if (!ir_type_eq(t, ir_type_of(c->m, block->args.at[k])))
+        ir_rule_fail(c, "block argument %u is %s, the operand %s", k + 1,
+                     ir_type_text(ir_type_of(c->m, block->args.at[k]), &a), ir_type_text(t, &b));
+    if (def.id && ir_op_at(c->m, def)->opcode == IR_FOR && def.id != loop.id)
+      ir_rule_fail(c, "takes results of two loops");
+  }
+  for (uint32_t k = 0; loop.id && k < ir_op_at(c->m, loop)->n_out; k++) {
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < n; i++)
+      times += c->n->in[i].id == ir_op_at(c->m, loop)->out[k].id;
+    if (times != 1)
+      ir_rule_fail(c, "takes result %u of the loop %u times; each is taken once", k + 1, times);
+  }
+  if (loop.id && ir_op_at(c->m, loop)->block.id != c->n->block.id)
+    ir_rule_fail(c, "the loop must stand in the same block");
+  else
+    check_merge_block(c, loop);
+  check_yield(c, c->n->blocks[0], n, c->n->out, "the merge");
+}
+
 static const struct ir_opnode *parent_of(const struct ir_check *c) {
   struct ir_op p = ir_block_at(c->m, c->n->block)->parent;
   return p.id ? ir_op_at(c->m, p) : NULL;
@@ -171,7 +234,7 @@ static const struct ir_opnode *parent_of(const struct ir_check *c) {
 void ir_rule_yield(struct ir_check *c) {
   const struct ir_opnode *p = parent_of(c);
   if (!p)
-    ir_rule_fail(c, "ends blocks of for, if and while; the kernel's body ends in `return`");
+    ir_rule_fail(c, "ends blocks of for, if, while and merge; the kernel's body ends in `return`");
   else if (p->opcode == IR_WHILE && p->blocks[0].id == c->n->block.id)
     ir_rule_fail(c, "the first block of a while ends in `condition`");
 }

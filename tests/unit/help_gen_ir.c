@@ -661,6 +661,29 @@ static void push_results(struct gen *g, struct ir_op o) {
     push(g, ir_op_at(g->m, o)->out[i]);
 }
 
+/* A merge op behind a loop: it gives the results on; what its block says is only well-formed. */
+static void gen_merge(struct gen *g, struct ir_op loop, uint32_t n, const struct ir_type *t) {
+  struct ir_block around = g->b.block;
+  struct ir_val in[4], y[4];
+  for (uint32_t i = 0; i < n; i++)
+    in[i] = ir_op_at(g->m, loop)->out[i];
+  made(g, IR_MERGE);
+  struct ir_op o = ir_build(&g->b, IR_MERGE, n, in, n, t);
+  g->b.block = ir_op_at(g->m, o)->blocks[0];
+  for (uint32_t i = 0; i < 2 * n; i++)
+    ir_add_arg(g->m, g->b.block, t[i % n]);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ir_val *args = ir_block_at(g->m, g->b.block)->args.at;
+    struct ir_val pair[2] = {args[i], args[n + i]};
+    y[i] = pair[below(g, 2)];
+    if (t[i].dtype != DT_BOOL && chance(g, 60))
+      y[i] = ir_build1(&g->b, chance(g, 50) ? IR_ADD : IR_MAX, t[i], 2, pair);
+  }
+  ir_build(&g->b, IR_YIELD, n, y, 0, NULL);
+  g->b.block = around;
+  push_results(g, o);
+}
+
 static void gen_for(struct gen *g) {
   struct ir_type t[4];
   uint32_t n = any_types(g, t);
@@ -682,6 +705,8 @@ static void gen_for(struct gen *g) {
   for (uint32_t i = 0; i < n; i++)
     ir_add_arg(g->m, b, t[i]);
   fill(g, b, n, t, NULL);
+  if (n && chance(g, 25))
+    gen_merge(g, o, n, t);
   push_results(g, o);
 }
 

@@ -428,7 +428,9 @@ static void test_algebraic(void **state) {
                     "oracle = function(t) return t.X, t.X end,"),
                KILN_CASE_ALGEBRAIC | VERIFY, KILN_OK, NULL);
   assert_int_equal(r->level, KILN_LEVEL_NONE);
-  assert_string_equal(r->algebraic, "as traced, after the tile passes and as scheduled");
+  assert_string_equal(r->algebraic,
+                      "as traced, after the tile passes, with loops cut and merged and "
+                      "as scheduled");
   assert_true(help_api_matches(r->text, "the same bits in the algebraic domain: as traced"));
   assert_non_null(strstr(r->json, "\"algebraic\":\"as traced"));
   run_text(&t, FLAT("tensor('X', f32, 'N'), out('Y', f32, 'N')", "a.Y:store({0}, get(a.X))", ""),
@@ -480,6 +482,48 @@ static void test_algebraic_differs(void **state) {
   help_api_stop(&t);
 }
 
+/* Kernels with a merge function are run in parts too, and judged by the same policy; in the
+ * algebraic domain any loop that may be cut is. */
+#define MERGED(merge)                                                                              \
+  "return kernel { name = 'k', args = { tensor('X', f32, 'M', 'N'), out('Y', f32, 'M') },\n"       \
+  "  grid = function(d) return d.M end,\n"                                                         \
+  "  body = function(a, d, c, i)\n"                                                                \
+  "    local m, l = full(f32, -inf, 1, 1), zeros(f32, 1, 1)\n"                                     \
+  "    local function join(p, q)\n"                                                                \
+  "      local mx = max(p.m, q.m)\n"                                                               \
+  "      return {m = mx, l = " merge "}\n"                                                         \
+  "    end\n"                                                                                      \
+  "    for k in range(0, d.N, 4, {merge = join}) do\n"                                             \
+  "      local x = a.X:tile({i, k}, {1, 4}, {pad = -inf})\n"                                       \
+  "      local mx = max(m, rowmax(x))\n"                                                           \
+  "      m, l = mx, l * exp2(m - mx) + rowsum(exp2(x - mx))\n"                                     \
+  "    end\n"                                                                                      \
+  "    a.Y:store({i}, (m + log2(l)):reshape(1))\n"                                                 \
+  "  end,\n"                                                                                       \
+  "  oracle = function(t) local m = amax(t.X, 1)\n"                                                \
+  "    return (m + log2(sum(exp2(t.X - m), 1))):reshape(t.X.shape[1]) end,\n"                      \
+  "  cases = {{shape = {M = 3, N = 42}}} }\n"
+
+static void test_cuts(void **state) {
+  (void)state;
+  struct help_api t;
+  help_api_start(&t, NULL);
+  const char *right = MERGED("p.l * exp2(p.m - mx) + q.l * exp2(q.m - mx)");
+  const char *wrong = MERGED("p.l * exp2(q.m - mx) + q.l * exp2(q.m - mx)");
+  const struct kiln_report *r = run_text(&t, right, VERIFY, KILN_OK, NULL);
+  assert_int_equal(r->level, KILN_LEVEL_VERIFIED);
+  assert_int_equal(r->n_outputs, 1);
+  assert_string_equal(r->outputs[0].name, "Y");
+  r = run_text(&t, right, KILN_CASE_ALGEBRAIC, KILN_OK, NULL);
+  assert_non_null(strstr(r->algebraic, "with loops cut and merged"));
+  r = run_text(&t, wrong, VERIFY, KILN_WRONG,
+               "output .Y. of kernel .k., its loops run in parts and merged, is wrong");
+  assert_int_equal(r->level, KILN_LEVEL_NONE);
+  run_text(&t, wrong, KILN_CASE_ALGEBRAIC, KILN_WRONG,
+           "not the same in the algebraic domain as traced and with loops cut and merged");
+  stop(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_verified),
@@ -493,6 +537,7 @@ int main(void) {
       cmocka_unit_test(test_prints),
       cmocka_unit_test(test_algebraic),
       cmocka_unit_test(test_algebraic_differs),
+      cmocka_unit_test(test_cuts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
