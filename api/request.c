@@ -128,11 +128,19 @@ static struct api_arg *find_arg(struct api_problem *p, const char *name) {
 }
 
 bool api_dim_lookup(void *problem, const char *name, int64_t *value) {
-  struct api_dim *d = find_dim(problem, name);
-  if (!d || !d->known)
-    return false;
-  *value = d->value;
-  return true;
+  const struct api_problem *p = problem;
+  const struct api_dim *d = find_dim(problem, name);
+  if (d) {
+    *value = d->value;
+    return d->known;
+  }
+  for (uint32_t i = 0; p->kernel && i < p->kernel->n_choices; i++) /* "K//G" with a const G */
+    if (p->kernel->choices[i].is_const && str_eq(p->kernel->choices[i].name, name) &&
+        p->config.at[i].kind == FE_INT) {
+      *value = p->config.at[i].i;
+      return true;
+    }
+  return false;
 }
 
 /* The kernel's argument and dim names, before anything has a value. */

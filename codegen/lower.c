@@ -3,8 +3,19 @@
 #include "codegen/schedule.h"
 #include "ir/merge.h"
 
-/* Element types the target cannot hold or convert: one error each, at the first op that makes
- * one. */
+/* The op that makes a value; for an argument the first that uses it. */
+static struct ir_op place_of(const struct ir_module *m, uint32_t value) {
+  if (m->values.at[value].def.id)
+    return m->values.at[value].def;
+  for (uint32_t o = 1; o < m->ops.n; o++)
+    for (uint16_t k = 0; k < m->ops.at[o].n_in; k++)
+      if (m->ops.at[o].in[k].id == value)
+        return (struct ir_op){o};
+  return (struct ir_op){0};
+}
+
+/* Element types the target cannot hold or convert: one error each, at the first op that makes or
+ * reads one. */
 static bool check_types(const struct ir_module *m, const struct cg_target *t,
                         struct diag_sink *diags) {
   bool said[DT_COUNT] = {false}, ok = true;
@@ -17,10 +28,10 @@ static bool check_types(const struct ir_module *m, const struct cg_target *t,
     said[d] = true;
     ok = false;
     if (fp8)
-      cg_error(m, diags, v->def, DIAG_LOWER_UNSUPPORTED, "%s needs sm_89 or newer, not %s",
+      cg_error(m, diags, place_of(m, i), DIAG_LOWER_UNSUPPORTED, "%s needs sm_89 or newer, not %s",
                dtype_name(d), t->name);
     else
-      cg_error(m, diags, v->def, DIAG_LOWER_UNSUPPORTED,
+      cg_error(m, diags, place_of(m, i), DIAG_LOWER_UNSUPPORTED,
                "%s, two elements to a byte, is not lowered to the GPU yet; use s8 or u8",
                dtype_name(d));
   }

@@ -38,7 +38,8 @@ static int fold_array(lua_State *L, struct fe_file *f, enum ir_opcode op, const 
   const struct dsl_array *a = dsl_to_array(L, 1);
   int64_t dim[IR_MAX_RANK] = {dsl_array_count(a)}, n = dim[0], inner = 1;
   uint32_t rank = a->rank;
-  if (n == 0 && op != IR_SCAN_SUM && op != IR_REDUCE_ANY && op != IR_REDUCE_ALL)
+  if ((axis < 0 ? n : a->dim[axis]) == 0 && op != IR_SCAN_SUM && op != IR_REDUCE_ANY &&
+      op != IR_REDUCE_ALL)
     fe_error(f->fe, DIAG_OPERAND, "%s of an array without elements", what);
   struct dsl_array *copy = dsl_new_array(L, f, axis < 0 ? 1 : rank, axis < 0 ? dim : a->dim);
   dsl_array_copy(a, copy->data);
