@@ -260,12 +260,13 @@ static void look_for_rounding(void *user, struct ir_module *m, struct ir_op o) {
     takes_rounded |= s->rounded[op->in[i].id];
   /* Infinities are whole: max and min take them. */
   bool whole = !value || value->f == nearbyint(value->f), moves = moves_values(op->opcode);
-  bool computes = narrow && op->opcode != IR_LOAD && op->opcode != IR_CONST && !moves;
+  bool computes = narrow && op->opcode != IR_LOAD && op->opcode != IR_GATHER &&
+                  op->opcode != IR_CONST && !moves;
   if (is_float && (!(ir_info(op->opcode)->traits & IR_EXACT) || !whole))
     s->exact = false;
   if (computes && op->opcode != IR_CAST) /* arithmetic in a narrow type */
     s->exact = false;
-  if (takes_rounded && !moves && op->opcode != IR_STORE)
+  if (takes_rounded && !moves && op->opcode != IR_STORE && op->opcode != IR_SCATTER)
     s->exact = false;
   for (uint32_t i = 0; i < op->n_out; i++)
     s->rounded[op->out[i].id] = computes || takes_rounded;

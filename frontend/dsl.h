@@ -388,6 +388,15 @@ struct dsl_array *dsl_new_array(lua_State *L, struct fe_file *f, uint32_t rank, 
 struct dsl_array *dsl_borrow_array(lua_State *L, struct fe_file *f, uint32_t rank,
                                    const int64_t *dim, double *data);
 void dsl_end_borrowed(struct fe_file *f);
+/* Pushes a view of the array at idx, to be given its own dims, strides and data. */
+struct dsl_array *dsl_array_view(lua_State *L, int idx);
+/* The array that a method is called on; raises if there is none. */
+struct dsl_array *dsl_array_self(lua_State *L, const char *what);
+/* "(3,4)", for messages */
+const char *dsl_array_shape(struct fe_file *f, const struct dsl_array *a);
+/* Steps a multi-index over dim; false at the end. Where it is, in elements. */
+bool dsl_array_next(uint32_t rank, const int64_t *dim, int64_t *i);
+int64_t dsl_array_offset(uint32_t rank, const int64_t *i, const int64_t *stride);
 /* Copies to dense row-major memory. */
 void dsl_array_copy(const struct dsl_array *a, double *out);
 int64_t dsl_array_count(const struct dsl_array *a);

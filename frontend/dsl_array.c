@@ -1,6 +1,6 @@
 /* Host arrays: what an oracle computes with. Dense or strided doubles behind a userdata,
- * arithmetic through metamethods, methods T, permute, row, col, reshape, slice, at; functions in
- * dsl_host.c.
+ * arithmetic through metamethods, methods T, row, col, reshape; parts and single elements in
+ * dsl_array_part.c, functions in dsl_host.c.
  *
  * Memory comes from the host's allocator and is counted against fe_limits.host_mem; Lua's
  * collector sees only the small userdata, so it is run whenever much has been allocated since the
@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static const char meta_key = 0, method_key = 0; /* addresses: registry keys */
 
@@ -125,7 +124,7 @@ static int array_gc(lua_State *L) {
 }
 
 /* A view of the array at idx, to be given its own dims and strides. */
-static struct dsl_array *push_view(lua_State *L, int idx) {
+struct dsl_array *dsl_array_view(lua_State *L, int idx) {
   idx = lua_absindex(L, idx);
   const struct dsl_array *a = lua_touserdata(L, idx);
   struct dsl_array *v = push_array(L, a->rank, a->dim);
@@ -143,7 +142,7 @@ static struct dsl_array *push_view(lua_State *L, int idx) {
 /* ---- loops ---- */
 
 /* Steps a multi-index over dim; false at the end. */
-static bool next_index(uint32_t rank, const int64_t *dim, int64_t *i) {
+bool dsl_array_next(uint32_t rank, const int64_t *dim, int64_t *i) {
   for (uint32_t d = rank; d-- > 0;) {
     if (++i[d] < dim[d])
       return true;
@@ -152,7 +151,7 @@ static bool next_index(uint32_t rank, const int64_t *dim, int64_t *i) {
   return false;
 }
 
-static int64_t offset_of(uint32_t rank, const int64_t *i, const int64_t *stride) {
+int64_t dsl_array_offset(uint32_t rank, const int64_t *i, const int64_t *stride) {
   int64_t o = 0;
   for (uint32_t d = 0; d < rank; d++)
     o += i[d] * stride[d];
@@ -166,13 +165,13 @@ void dsl_array_copy(const struct dsl_array *a, double *out) {
   uint32_t outer = a->rank ? a->rank - 1 : 0;
   int64_t inner = a->rank ? a->dim[outer] : 1, step = a->rank ? a->stride[outer] : 0;
   do {
-    const double *row = a->data + offset_of(outer, i, a->stride);
+    const double *row = a->data + dsl_array_offset(outer, i, a->stride);
     for (int64_t k = 0; k < inner; k++)
       out[n++] = row[k * step];
-  } while (next_index(outer, a->dim, i));
+  } while (dsl_array_next(outer, a->dim, i));
 }
 
-static const char *shape_text(struct fe_file *f, const struct dsl_array *a) {
+const char *dsl_array_shape(struct fe_file *f, const struct dsl_array *a) {
   struct strbuf b = {.arena = fe_arena(f->fe)};
   sb_putc(&b, '(');
   for (uint32_t d = 0; d < a->rank; d++)
@@ -209,11 +208,11 @@ void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn
     if (a->rank != rank)
       fe_error(f->fe, DIAG_SHAPE_MISMATCH,
                "shapes %s and %s of %s have different ranks; use :row(), :col() or :reshape(...)",
-               shape_text(f, first), shape_text(f, a), what);
+               dsl_array_shape(f, first), dsl_array_shape(f, a), what);
     for (uint32_t d = 0; d < rank; d++) {
       if (a->dim[d] != dim[d] && a->dim[d] != 1 && dim[d] != 1)
         fe_error(f->fe, DIAG_SHAPE_MISMATCH, "shapes %s and %s of %s do not fit",
-                 shape_text(f, first), shape_text(f, a), what);
+                 dsl_array_shape(f, first), dsl_array_shape(f, a), what);
       if (dim[d] == 1)
         dim[d] = a->dim[d];
     }
@@ -242,7 +241,7 @@ void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn
     const double *row[3] = {NULL, NULL, NULL};
     int64_t step[3] = {0, 0, 0};
     for (int k = 0; k < n; k++) {
-      row[k] = in[k].data + offset_of(outer, i, in[k].stride);
+      row[k] = in[k].data + dsl_array_offset(outer, i, in[k].stride);
       step[k] = rank ? in[k].stride[outer] : 0;
     }
     for (int64_t j = 0; j < inner; j++) {
@@ -251,7 +250,7 @@ void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn
         x[k] = row[k][j * step[k]];
       out->data[at++] = dsl_round(f, fn(x));
     }
-  } while (next_index(outer, dim, i));
+  } while (dsl_array_next(outer, dim, i));
 }
 
 static double fold_value(const struct fe_file *f, enum dsl_fold fold, double acc, double x) {
@@ -275,8 +274,8 @@ void dsl_array_reduce(lua_State *L, struct fe_file *f, enum dsl_fold fold, int i
     double acc = fold_start(fold);
     if (n) {
       do
-        acc = fold_value(f, fold, acc, a->data[offset_of(a->rank, i, a->stride)]);
-      while (next_index(a->rank, a->dim, i));
+        acc = fold_value(f, fold, acc, a->data[dsl_array_offset(a->rank, i, a->stride)]);
+      while (dsl_array_next(a->rank, a->dim, i));
     }
     lua_pushnumber(L, acc);
     return;
@@ -289,12 +288,12 @@ void dsl_array_reduce(lua_State *L, struct fe_file *f, enum dsl_fold fold, int i
     return;
   int64_t at = 0;
   do {
-    const double *p = a->data + offset_of(a->rank, i, a->stride);
+    const double *p = a->data + dsl_array_offset(a->rank, i, a->stride);
     double acc = fold_start(fold);
     for (int64_t k = 0; k < len; k++)
       acc = fold_value(f, fold, acc, p[k * step]);
     out->data[at++] = acc;
-  } while (next_index(a->rank, dim, i));
+  } while (dsl_array_next(a->rank, dim, i));
 }
 
 /* ---- operators ---- */
@@ -348,7 +347,7 @@ static int array_compare(lua_State *L) {
 
 /* ---- methods ---- */
 
-static struct dsl_array *self(lua_State *L, const char *what) {
+struct dsl_array *dsl_array_self(lua_State *L, const char *what) {
   struct dsl_array *a = dsl_to_array(L, 1);
   if (!a)
     fe_error(dsl_of(L)->fe, DIAG_OPERAND, ":%s takes an array, got %s", what,
@@ -358,10 +357,11 @@ static struct dsl_array *self(lua_State *L, const char *what) {
 
 int dsl_fn_array_T(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, "T()");
+  struct dsl_array *a = dsl_array_self(L, "T()");
   if (a->rank < 2)
-    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":T() needs rank 2 or more, got %s", shape_text(f, a));
-  struct dsl_array *v = push_view(L, 1);
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":T() needs rank 2 or more, got %s",
+             dsl_array_shape(f, a));
+  struct dsl_array *v = dsl_array_view(L, 1);
   uint32_t d = a->rank - 1;
   v->dim[d - 1] = a->dim[d];
   v->dim[d] = a->dim[d - 1];
@@ -373,11 +373,11 @@ int dsl_fn_array_T(lua_State *L) {
 /* a:permute(i, j, ...) or a:permute({i, j, ...}): dim d is dim i_d of a */
 int dsl_fn_array_permute(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, "permute(...)");
+  struct dsl_array *a = dsl_array_self(L, "permute(...)");
   bool list = lua_gettop(L) == 2 && lua_type(L, 2) == LUA_TTABLE;
   int64_t n = list ? (int64_t)lua_rawlen(L, 2) : lua_gettop(L) - 1;
   uint32_t seen = 0;
-  struct dsl_array *v = push_view(L, 1);
+  struct dsl_array *v = dsl_array_view(L, 1);
   int from = lua_gettop(L);
   for (uint32_t d = 0; n == a->rank && d < a->rank; d++) {
     if (list)
@@ -395,18 +395,18 @@ int dsl_fn_array_permute(lua_State *L) {
   }
   if (n != a->rank || seen != (1u << a->rank) - 1)
     fe_error(f->fe, DIAG_OPERAND, ":permute of %s needs each of its axes once, counted from 0",
-             shape_text(f, a));
+             dsl_array_shape(f, a));
   lua_settop(L, from);
   return 1;
 }
 
 static int rank_2(lua_State *L, const char *what, uint32_t keep) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, what);
+  struct dsl_array *a = dsl_array_self(L, what);
   if (a->rank != 1)
-    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":%s needs rank 1, got %s", what, shape_text(f, a));
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":%s needs rank 1, got %s", what, dsl_array_shape(f, a));
   int64_t n = a->dim[0], s = a->stride[0];
-  struct dsl_array *v = push_view(L, 1);
+  struct dsl_array *v = dsl_array_view(L, 1);
   v->rank = 2;
   v->dim[keep] = n;
   v->stride[keep] = s;
@@ -425,7 +425,7 @@ int dsl_fn_array_col(lua_State *L) {
 
 int dsl_fn_array_reshape(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, "reshape(...)");
+  struct dsl_array *a = dsl_array_self(L, "reshape(...)");
   int n = lua_gettop(L) - 1;
   int64_t dim[IR_MAX_RANK], count = 1;
   if (n > IR_MAX_RANK)
@@ -436,73 +436,16 @@ int dsl_fn_array_reshape(lua_State *L) {
       count = -1;
   }
   if (count != dsl_array_count(a))
-    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":reshape of %s to %" PRId64 " elements", shape_text(f, a),
-             count);
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":reshape of %s to %" PRId64 " elements",
+             dsl_array_shape(f, a), count);
   struct dsl_array *r = dsl_new_array(L, f, (uint32_t)n, dim);
   dsl_array_copy(a, r->data);
   return 1;
 }
 
-static int64_t list_entry(lua_State *L, int idx, uint32_t d, const char *what) {
-  luaL_checktype(L, idx, LUA_TTABLE);
-  lua_rawgeti(L, idx, (lua_Integer)d + 1);
-  int ok;
-  int64_t n = lua_tointegerx(L, -1, &ok);
-  lua_pop(L, 1);
-  if (!ok)
-    fe_error(dsl_of(L)->fe, DIAG_OPERAND, ":slice needs a list of %s, one integer per dim", what);
-  return n;
-}
-
-/* a:slice(offsets, sizes) */
-int dsl_fn_array_slice(lua_State *L) {
-  struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, "slice(offsets, sizes)");
-  struct dsl_array *v = push_view(L, 1);
-  for (uint32_t d = 0; d < a->rank; d++) {
-    int64_t o = list_entry(L, 2, d, "offsets"), n = list_entry(L, 3, d, "sizes");
-    if (o < 0 || n < 0 || n > a->dim[d] || o > a->dim[d] - n)
-      fe_error(f->fe, DIAG_SHAPE_MISMATCH,
-               ":slice: %" PRId64 " elements from %" PRId64 " on are not inside dim %" PRIu32
-               " of %s",
-               n, o, d, shape_text(f, a));
-    v->data += o * a->stride[d];
-    v->dim[d] = n;
-  }
-  return 1;
-}
-
-/* a:at(i, j, ...): with fewer indices than dims the rest of them, a view. */
-int dsl_fn_array_at(lua_State *L) {
-  struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, "at(...)");
-  int64_t i[IR_MAX_RANK] = {0};
-  int n = lua_gettop(L) - 1;
-  if (n < 1 || n > (int)a->rank)
-    fe_error(f->fe, DIAG_OPERAND, ":at of %s takes 1 to %d indices, got %d", shape_text(f, a),
-             (int)a->rank, n);
-  for (int d = 0; d < n; d++) {
-    i[d] = luaL_checkinteger(L, d + 2);
-    if (i[d] < 0 || i[d] >= a->dim[d])
-      fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":at: index %" PRId64 " is outside of dim %d of %s",
-               i[d], d, shape_text(f, a));
-  }
-  int64_t o = offset_of(a->rank, i, a->stride);
-  if (n == (int)a->rank) {
-    lua_pushnumber(L, a->data[o]);
-    return 1;
-  }
-  struct dsl_array *v = push_view(L, 1);
-  v->data += o;
-  v->rank -= (uint32_t)n;
-  memmove(v->dim, v->dim + n, v->rank * sizeof v->dim[0]);
-  memmove(v->stride, v->stride + n, v->rank * sizeof v->stride[0]);
-  return 1;
-}
-
 static int array_index(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_array *a = self(L, "");
+  struct dsl_array *a = dsl_array_self(L, "");
   if (lua_type(L, 2) == LUA_TSTRING) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &method_key);
     lua_pushvalue(L, 2);
@@ -528,7 +471,7 @@ static int array_index(lua_State *L) {
 
 static int array_tostring(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  lua_pushfstring(L, "array%s", shape_text(f, self(L, "")));
+  lua_pushfstring(L, "array%s", dsl_array_shape(f, dsl_array_self(L, "")));
   return 1;
 }
 

@@ -547,6 +547,32 @@ static void test_oracle_builtins(void **state) {
                 1, D(0x6627e8d5 - (0x100000000 - 0xe169c58d) * 0x1p-40));
   expect_oracle(&r, "return full(f32, random(0, 0), 1, 1) + random(0, iota(0, 1)) * 2 ^ 20", 1, 1,
                 D((double)0x6627e8 * 0x1p-24 * (1 + 0x1p20)));
+  expect_oracle(&r, "return t.A:at(1):row()", 1, 4, D(5, 6, 7, 8));
+  expect_oracle(&r, "return t.A:T():at(2):col() + t.A:reshape(1, 3, 4):at(0, 2):at(3.0)", 3, 1,
+                D(15, 19, 23));
+  expect_oracle(&r, "return full(f32, t.A:size(0) * 10 + t.A:T():size(0), 1, 1)", 1, 1, D(34));
+  expect_oracle(&r, "return t.A:slice({0, 0}, {2, 2}):every(1, 2):every(0, 1)", 2, 4,
+                D(1, 1, 2, 2, 5, 5, 6, 6));
+  expect_oracle(&r, "return t.A:T():slice({1, 1}, {1, 2}):every(0, 2)", 2, 2, D(6, 10, 6, 10));
+  expect_oracle(&r,
+                "local x = zeros(f32, 3, 4) x:store({1, 1}, t.A:slice({0, 0}, {2, 2})) "
+                "x:at(0):store({2}, 9) x:T():store({0, 2}, x:T():slice({1, 1}, {2, 1})) return x",
+                3, 4, D(0, 0, 9, 0, 0, 1, 2, 0, 1, 2, 6, 0));
+  expect_oracle(&r, "return (t.A + 0):store({0, 0}, t.A:slice({2, 0}, {1, 4}))", 3, 4,
+                D(9, 10, 11, 12, 5, 6, 7, 8, 9, 10, 11, 12));
+  expect_oracle(&r, "return t.A:gather({t.A:slice({0, 0}, {1, 4}):reshape(4), 1}):row()", 1, 4,
+                D(6, 10, 0, 0));
+  expect_oracle(&r, "return t.A:gather({iota(0, 3) * 2 - 1, 3 - iota(1, 4)}, {pad = -1})", 3, 4,
+                D(-1, -1, -1, -1, 8, 7, 6, 5, -1, -1, -1, -1));
+  expect_oracle(&r, "return full(f32, t.A:gather({2, 3}) + t.A:gather({inf, 0}, {pad = 7}), 1, 1)",
+                1, 1, D(19));
+  expect_oracle(&r,
+                "return zeros(f32, 3, 4):scatter({iota(0, 3), 3 - iota(0, 3)}, t.A:slice({0, "
+                "0}, {3, 1})):scatter({-1, 0}, 5):scatter({0, iota(1, 2)}, 2)",
+                3, 4, D(2, 2, 0, 1, 0, 0, 5, 0, 0, 9, 0, 0));
+  expect_oracle(&r,
+                "return zeros(f32, 4):scatter_add({(t.A % 4):reshape(12)}, t.A:reshape(12)):row()",
+                1, 4, D(24, 15, 18, 21));
   expect_oracle(&r, "local s = t.A.shape return t.A * (#s - 1) + s[2] - d.N + (s[1] - d.M)", 3, 4,
                 D(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
   hf_free(&r.h);
@@ -630,12 +656,38 @@ static void test_oracle_errors(void **state) {
        "(...,M,K) and (...,K,N) [K0502]\n"},
       {"return t.A:transpose()",
        "k.lua:2:39: error: an array has no transpose; it has T, permute, row, col, reshape, slice, "
-       "at, shape [K0503]\n"},
+       "at, size, every, store, gather, scatter, scatter_add, shape [K0503]\n"},
       {"return iota(0, -1)", "k.lua:2:35: error: size of iota is -1; it must be an integer of at "
                              "least 0 [K0503]\n"},
-      {"return t.A:at()", "k.lua:2:39: error: :at of (3,4) takes 1 to 2 indices, got 0 [K0503]\n"},
+      {"return t.A:at()", "k.lua:2:39: error: :at of (3,4) takes 1 to 2 indices, got 0 [K0502]\n"},
       {"return t.A:at(3)",
        "k.lua:2:39: error: :at: index 3 is outside of dim 0 of (3,4) [K0502]\n"},
+      {"t.A:store({0, 0}, 1)",
+       "k.lua:2:32: error: :store writes to an argument's array; make one of your own first: x + 0, "
+       "zeros(...) [K0503]\n"},
+      {"t.A:T():at(0):scatter({0}, 1)",
+       "k.lua:2:42: error: :scatter writes to an argument's array"},
+      {"zeros(f32, 4):store({0}, t.A)",
+       "k.lua:2:42: error: :store of (3,4) to (4): the ranks differ [K0502]\n"},
+      {"zeros(f32, 4):store({3}, zeros(f32, 2))",
+       "k.lua:2:42: error: :store: 2 elements from 3 on are not inside dim 0 of (4) [K0502]\n"},
+      {"zeros(f32, 4):store(3, 1)",
+       "k.lua:2:42: error: :store needs a list of offsets, one integer per dim [K0503]\n"},
+      {"zeros(f32, 4):store({3}, 'x')",
+       "k.lua:2:42: error: :store writes an array or a number, got a string [K0503]\n"},
+      {"zeros(f32, 4):scatter({iota(0, 2)}, zeros(f32, 4))",
+       "k.lua:2:42: error: :scatter of (4) to elements of shape (2,1) [K0502]\n"},
+      {"t.A:gather({1})",
+       "k.lua:2:32: error: :gather of (3,4) needs a list of indices, one per dim [K0503]\n"},
+      {"t.A:gather({t.A, iota(0, 2)})",
+       "k.lua:2:32: error: :gather: index 1 is (2,1), which does not fit those before it [K0502]\n"},
+      {"t.A:gather({t.A / 2, 0})",
+       "k.lua:2:32: error: :gather: index 0 has 0.5, which is no integer [K0503]\n"},
+      {"t.A:gather({'x', 0})",
+       "k.lua:2:32: error: :gather: index 0 is a string, not a number or an array [K0503]\n"},
+      {"t.A:gather({1, 0}, 3)", "k.lua:2:32: error: options of :gather are a table {pad = x} "},
+      {"t.A:every(2, 2)", "k.lua:2:32: error: every: axis is number 2; axes count from 0 to 1"},
+      {"t.A:every(0, 2 ^ 60)", "k.lua:2:32: error: arrays would take more than"},
       {"return t.A:slice({0, 0}, {4, 4})",
        "k.lua:2:39: error: :slice: 4 elements from 0 on are not inside dim 0 of (3,4) [K0502]\n"},
       {"return t.A:permute(0, 0)",
