@@ -1,6 +1,7 @@
 /* Functions on whole host arrays for oracles (matmul, softmax, mean, map), and the random numbers
  * of inputs(). Elementwise functions and reductions are in dsl_math.c and dsl_tile.c: they share
  * their names with the tile functions. */
+#include "base/num.h"
 #include "frontend/dsl.h"
 
 #include <inttypes.h>
@@ -129,6 +130,26 @@ int dsl_fn_global_softmax(lua_State *L) {
     for (int64_t i = 0; i < n; i++)
       row[i] = dsl_round(f, row[i] / sum);
   }
+  return 1;
+}
+
+static double round_to(const double *x) {
+  return num_round((enum dtype)(int)x[1], x[0]);
+}
+
+/* rounded(x, dtype): x in the reference; in the baseline what a kernel makes of x on the way */
+int dsl_fn_global_rounded(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  lua_settop(L, 2);
+  enum dtype t;
+  arg_array(L, f, 1, "rounded");
+  if (!dsl_dtype_at(f, 2, "rounded", &t) || !f->single) {
+    lua_settop(L, 1);
+    return 1;
+  }
+  lua_pushinteger(L, (lua_Integer)t);
+  lua_replace(L, 2);
+  dsl_array_elem(L, f, "rounded", round_to, 1, 2);
   return 1;
 }
 

@@ -1,5 +1,5 @@
--- Attention, forward: O = softmax(score(Q K^T * scale)) V per head, over the keys a query sees.
--- Q, O are [B, H, M, D], K, V are [B, G, N, D], of any strides: query head h reads head h * G // H.
+-- Attention, forward: O = softmax(score(Q K^T * scale)) V per head, over the keys a query sees. Q,
+-- O are [B, H, M, D], K, V are [B, G, N, D], of any strides: query head h reads head h * G // H.
 -- The last query stands beside the last key. causal: keys up to the query; window > 0: keys nearer
 -- than that. score(x, row, col, h), any function, changes scores. Scores and sums are f32, P is
 -- rounded to V's dtype. L, which may be left out, is log(sum(exp(score))), [B, H, M]. A query that
@@ -87,8 +87,8 @@ local function reference(score, t, d, c)
   local m = max(amax(x, 3), lowest)
   local p = exp(x - m)
   local l = sum(p, 3)
-  local o = matmul((p / where(l, l, 1)):reshape(d.B, d.G, group, d.N), t.V)
-  return {O = o:reshape(d.B, d.H, d.M, d.D), L = (m + log(l)):reshape(d.B, d.H, d.M)}
+  local o = matmul(rounded(p, c.T):reshape(d.B, d.G, group, d.N), t.V):reshape(d.B, d.H, d.M, d.D)
+  return {O = o / where(l, l, 1), L = (m + log(l)):reshape(d.B, d.H, d.M)}
 end
 
 local function packed_reference(score, t, d, c)

@@ -627,6 +627,10 @@ static void test_oracle_single(void **state) {
   assert_true(run_oracle(&r, "return t.A / 3", 3, 4, true));
   for (int i = 0; i < 12; i++)
     assert_true(r.out[i] == (double)(float)((i + 1) / 3.0));
+  assert_true(run_oracle(&r, "return rounded(t.A / 3, bf16)", 3, 4, true));
+  assert_true(r.out[0] == 0.333984375); /* 0x1.56p-2 */
+  assert_true(run_oracle(&r, "return rounded(t.A / 3, bf16)", 3, 4, false));
+  assert_true(r.out[0] == 1 / 3.0);
   /* 2^24 + 1 + 1 summed in f32 stays 2^24. */
   assert_true(run_oracle(
       &r, "return full(f32, sum(t.A * 0 + 2 ^ 24 * eq(t.A, 1) + ge(t.A, 2)), 1, 1)", 1, 1, true));
@@ -699,6 +703,10 @@ static void test_oracle_errors(void **state) {
        "k.lua:2:39: error: :permute of (3,4) needs each of its axes once, counted from 0 [K0503]\n"},
       {"return dot(t.A, t.A)",
        "k.lua:2:35: error: dot takes tiles and scalars, got array(3,4) [K0503]\n"},
+      {"return rounded(3, bf16)",
+       "k.lua:2:35: error: rounded takes arrays (it is for oracles), got number 3 [K0503]\n"},
+      {"return rounded(t.A, 'bf16')",
+       "k.lua:2:35: error: rounded needs a dtype (f32, bf16, ...), got a string [K0501]\n"},
       {"return exp('x')",
        "k.lua:2:35: error: exp takes tiles, scalars and numbers, got a string [K0503]\n"},
       {"return t.A + 'x'",
