@@ -461,15 +461,18 @@ static void visit_op(struct walk *w, struct ir_op o, uint32_t loops) {
     set(w, n->out[0], visit(w, o));
     return;
   }
-  /* What is not known here gives anything. */
+  /* What is not known here gives anything; a merge gives its operands on. */
   for (uint32_t i = 0; i < n->n_blocks; i++) {
     const struct ir_blocknode *b = ir_block_at(w->m, n->blocks[i]);
     for (uint32_t k = 0; k < b->args.n; k++)
       set_all(w, b->args.at[k]);
     visit_block(w, n->blocks[i], loops);
   }
-  for (uint32_t i = 0; i < n->n_out; i++)
+  for (uint32_t i = 0; i < n->n_out; i++) {
     set_all(w, n->out[i]);
+    if (n->opcode == IR_MERGE)
+      set(w, n->out[i], get(w, n->in[i]));
+  }
 }
 
 static void visit_block(struct walk *w, struct ir_block b, uint32_t loops) {

@@ -20,6 +20,7 @@ struct gen {
   VEC(struct ir_val) pool; /* visible scalars and tiles */
   struct ir_val zero;      /* index 0 */
   VEC(uint32_t) stored;    /* stores so far, per out argument: where the next goes */
+  bool no_floats;          /* smooth: of the op that is being made */
 };
 
 uint64_t gen_below(uint64_t *state, uint64_t n) {
@@ -58,12 +59,32 @@ static const enum dtype data_types[] = {DT_BOOL, DT_INDEX, DT_S4,  DT_U4,   DT_S
                                         DT_S32,  DT_S64,   DT_F16, DT_BF16, DT_E4M3, DT_E5M2,
                                         DT_F32,  DT_F64,   DT_F32, DT_BF16, DT_INDEX};
 
+/* In smooth modules: floats that hardly overflow, and none where an op of its own is not smooth. */
+static bool usable(const struct gen *g, enum dtype t) {
+  if (g->opt->smooth == 0 || !dtype_is_float(t))
+    return true;
+  return !g->no_floats &&
+         (t == DT_F32 || t == DT_F64 || (t == DT_BF16 && g->opt->smooth == GEN_SMOOTH_BF16));
+}
+
 static enum dtype any_dtype(struct gen *g, bool (*allowed)(enum dtype)) {
   for (;;) {
     enum dtype t = data_types[below(g, COUNT(data_types))];
-    if (!allowed || allowed(t))
+    if (!allowed && usable(g, t))
+      return t;
+    if (allowed && allowed(t) && usable(g, t))
       return t;
   }
+}
+
+/* A dtype that can be cast to t. */
+static bool is_bits(enum dtype t);
+static enum dtype source_dtype(struct gen *g, enum dtype t) {
+  return any_dtype(g, g->opt->smooth && !dtype_is_float(t) ? is_bits : NULL);
+}
+
+static bool can_cast(const struct gen *g, enum dtype to, enum dtype from) {
+  return !g->opt->smooth || dtype_is_float(to) || !dtype_is_float(from);
 }
 
 static bool is_numeric(enum dtype t) {
@@ -123,6 +144,9 @@ static void set_int(struct gen *g, struct ir_val v, enum ir_attr_key key, int64_
 /* Numbers at which identities hold or fail. */
 static double any_double(struct gen *g) {
   static const double neutral[] = {0.0, -0.0, 1.0, -1.0};
+  static const double tame_ones[] = {2.0, 0.5, -0.1, 3.0, 1e-3};
+  if (g->opt->smooth)
+    return chance(g, 40) ? neutral[below(g, 4)] : tame_ones[below(g, COUNT(tame_ones))];
   if (chance(g, 60))
     return neutral[below(g, 4)];
   static const double some[] = {0.0,  -0.0,  1.0,     -1.0,    2.0,      0.5,  3.0,  -7.0,
@@ -199,7 +223,7 @@ static struct ir_val need(struct gen *g, struct ir_type t) {
   }
   if (t.kind == IR_SCALAR) {
     struct ir_val v =
-        chance(g, 50) ? find(g, with_dtype(t, any_dtype(g, NULL))) : (struct ir_val){0};
+        chance(g, 50) ? find(g, with_dtype(t, source_dtype(g, dt))) : (struct ir_val){0};
     return v.id ? cast_to(g, dt, v) : constant(g, dt);
   }
   if (chance(g, 50)) {
@@ -208,7 +232,7 @@ static struct ir_val need(struct gen *g, struct ir_type t) {
       return v;
   }
   if (chance(g, 50)) {
-    struct ir_val v = find(g, with_dtype(t, any_dtype(g, NULL)));
+    struct ir_val v = find(g, with_dtype(t, source_dtype(g, dt)));
     if (v.id)
       return cast_to(g, dt, v);
   }
@@ -222,12 +246,17 @@ static struct ir_val body_arg(struct gen *g, uint32_t i) {
   return ir_block_at(g->m, g->m->body)->args.at[i];
 }
 
+static bool is_read(const struct gen *g, uint32_t k) {
+  return (arg_rows[k].kind == IR_ARG_IN || arg_rows[k].kind == IR_ARG_INOUT) &&
+         usable(g, arg_rows[k].t);
+}
+
 static struct ir_val load(struct gen *g, struct ir_type t) {
   uint32_t at = below(g, COUNT(arg_rows));
   for (uint32_t i = 0; i < COUNT(arg_rows); i++) {
     uint32_t k = (at + i) % COUNT(arg_rows);
-    bool reads = arg_rows[k].kind == IR_ARG_IN || arg_rows[k].kind == IR_ARG_INOUT;
-    if (!reads || arg_rows[k].rank != t.rank)
+    if (!is_read(g, k) || arg_rows[k].rank != t.rank ||
+        !can_cast(g, (enum dtype)t.dtype, arg_rows[k].t))
       continue;
     struct ir_val in[4] = {body_arg(g, k)};
     for (uint32_t d = 0; d < t.rank; d++)
@@ -310,7 +339,7 @@ static void gen_view(struct gen *g, enum ir_opcode opcode) {
   uint32_t k;
   do
     k = below(g, COUNT(arg_rows));
-  while (arg_rows[k].kind != IR_ARG_IN && arg_rows[k].kind != IR_ARG_INOUT);
+  while (!is_read(g, k));
   struct ir_val v = view_of(g, opcode, body_arg(g, k));
   while (chance(g, 40))
     v = view_of(g, ops[below(g, COUNT(ops))], v);
@@ -348,7 +377,7 @@ static void gen_gather(struct gen *g) {
   uint32_t k;
   do
     k = below(g, COUNT(arg_rows));
-  while (arg_rows[k].kind != IR_ARG_IN && arg_rows[k].kind != IR_ARG_INOUT);
+  while (!is_read(g, k));
   struct ir_val in[1 + IR_MAX_RANK] = {body_arg(g, k)};
   struct ir_type t = indices(g, in[0], in);
   struct ir_val v = op(g, IR_GATHER, t, 1 + arg_rows[k].rank, in);
@@ -364,7 +393,8 @@ static void gen_scatter(struct gen *g, enum ir_opcode opcode) {
   uint32_t k;
   do
     k = below(g, COUNT(arg_rows));
-  while (arg_rows[k].kind != IR_ARG_OUT && arg_rows[k].kind != IR_ARG_INOUT);
+  while ((arg_rows[k].kind != IR_ARG_OUT && arg_rows[k].kind != IR_ARG_INOUT) ||
+         !usable(g, arg_rows[k].t));
   if (opcode == IR_ATOMIC && arg_rows[k].t != DT_F32 && arg_rows[k].t != DT_S32)
     k = COUNT(arg_rows) - 5; /* Y, of s32 */
   struct ir_val in[2 + IR_MAX_RANK] = {body_arg(g, k)};
@@ -402,6 +432,7 @@ static void store(struct gen *g, struct ir_val v) {
   do /* mostly where the cast shows all of it */
     k = below(g, COUNT(arg_rows));
   while ((arg_rows[k].kind != IR_ARG_OUT && arg_rows[k].kind != IR_ARG_INOUT) ||
+         !can_cast(g, arg_rows[k].t, (enum dtype)t.dtype) || !usable(g, arg_rows[k].t) ||
          (tries++ < 20 && (dtype_is_float(arg_rows[k].t) != is_float ||
                            dtype_bits(arg_rows[k].t) < dtype_bits((enum dtype)t.dtype))));
   uint32_t rank = arg_rows[k].rank;
@@ -585,7 +616,10 @@ static void gen_dot(struct gen *g) {
   static const enum dtype pairs[][2] = {{DT_BF16, DT_F32}, {DT_F16, DT_F32},  {DT_F16, DT_F16},
                                         {DT_F32, DT_F32},  {DT_E4M3, DT_F32}, {DT_E5M2, DT_F32},
                                         {DT_F64, DT_F64},  {DT_S8, DT_S32},   {DT_U8, DT_S32}};
-  uint32_t p = below(g, COUNT(pairs));
+  uint32_t p;
+  do
+    p = below(g, COUNT(pairs));
+  while (!usable(g, pairs[p][0]) || !usable(g, pairs[p][1]));
   int64_t m = chance(g, 50) ? 4 : 8, n = chance(g, 50) ? 4 : 8, k = chance(g, 50) ? 4 : 8;
   int64_t da[2] = {m, k}, db[2] = {k, n}, dc[2] = {m, n};
   struct ir_type t = ir_tile(pairs[p][1], 2, dc);
@@ -782,8 +816,54 @@ static void gen_print(struct gen *g) {
   ir_build(&g->b, IR_PRINT, below(g, 3), in, 0, NULL);
 }
 
+/* Polynomials: ops whose rounding error is bounded by what they do to absolute values. */
+static bool is_smooth(enum ir_opcode o) {
+  switch ((int)o) {
+  case IR_ADD:
+  case IR_SUB:
+  case IR_MUL:
+  case IR_NEG:
+  case IR_FMA:
+  case IR_REDUCE_SUM:
+  case IR_SCAN_SUM:
+  case IR_DOT:
+  case IR_STORE:
+  case IR_SCATTER: return true;
+  default: return (ir_info(o)->traits & IR_EXACT) != 0; /* the others of these move values, but: */
+  case IR_MIN:
+  case IR_MAX:
+  case IR_ABS:
+  case IR_FLOOR:
+  case IR_CEIL:
+  case IR_ROUND:
+  case IR_TRUNC:
+  case IR_REDUCE_MAX:
+  case IR_REDUCE_MIN:
+  case IR_ATOMIC: return false;
+  }
+}
+
+/* Of six draws of a row, how many are taken: ops that take and give much come more often. */
+static uint32_t weight(enum ir_opcode o) {
+  const struct ir_opinfo *info = ir_info(o);
+  bool reads = info->traits & IR_READS, combines = info->n_in > 1 && info->traits & IR_EXACT;
+  return 1u + (info->n_blocks ? 1u : 0) + (info->rule == IR_RULE_dot ? 2u : 0) + reads + combines;
+}
+
+static bool make_op(struct gen *g, enum ir_opcode opcode);
+
 /* One op of this row. False: it cannot stand here. */
 static bool gen_op(struct gen *g, enum ir_opcode opcode) {
+  if (g->opt->smooth && (ir_info(opcode)->rule == IR_RULE_float_arith && !is_smooth(opcode)))
+    return false;
+  bool outer = g->no_floats;
+  g->no_floats = g->opt->smooth && !is_smooth(opcode) && !ir_info(opcode)->n_blocks;
+  bool done = make_op(g, opcode);
+  g->no_floats = outer;
+  return done;
+}
+
+static bool make_op(struct gen *g, enum ir_opcode opcode) {
   enum dtype t;
   struct ir_val v;
   switch ((int)ir_info(opcode)->rule) {
@@ -830,7 +910,11 @@ static bool gen_op(struct gen *g, enum ir_opcode opcode) {
     return true;
   }
   case IR_RULE_cast:
-    cast_to(g, any_dtype(g, NULL), need(g, any_type(g, any_dtype(g, NULL))));
+    v = need(g, any_type(g, any_dtype(g, NULL)));
+    do
+      t = any_dtype(g, NULL);
+    while (!can_cast(g, t, (enum dtype)type_of(g, v).dtype));
+    cast_to(g, t, v);
     return true;
   case IR_RULE_reduce: gen_reduce(g, opcode); return true;
   case IR_RULE_mask_reduce:
@@ -879,7 +963,7 @@ static void gen_block(struct gen *g, uint32_t n_ops) {
     enum ir_opcode opcode;
     do
       opcode = (enum ir_opcode)(1 + below(g, IR_OPCODE_COUNT - 1));
-    while (!(ir_info(opcode)->stages >> IR_TILE_STAGE & 1) ||
+    while (below(g, 6) >= weight(opcode) || !(ir_info(opcode)->stages >> IR_TILE_STAGE & 1) ||
            (g->opt->allowed && !g->opt->allowed(opcode)) || !gen_op(g, opcode));
   }
 }

@@ -10,6 +10,10 @@
 
 #include "ir/ir.h"
 
+/* Smooth modules: every float is a polynomial of the inputs, in f32 and f64 (or bf16 too), and no
+ * integer, mask or index comes from a float. */
+enum gen_smooth { GEN_ANY, GEN_SMOOTH_F32, GEN_SMOOTH_BF16 };
+
 struct gen_ir {
   uint64_t seed;
   uint32_t n_ops;     /* about so many */
@@ -17,6 +21,7 @@ struct gen_ir {
   /* Ops that may be made for their own sake (NULL: all); constants, casts, loads and stores come
    * with the others. */
   bool (*allowed)(enum ir_opcode o);
+  enum gen_smooth smooth;
   bool plain_dots; /* no dot starts at a constant zero: see rule 4 of pass_canonicalise.c */
   uint32_t count[IR_OPCODE_COUNT]; /* out: ops made, added up over calls */
 };

@@ -19,6 +19,15 @@
 
 static struct hm_memory before_mem, after_mem;
 
+static void compare_memory(const struct ir_module *before, const struct ir_module *after,
+                           const struct hm_memory *x, const struct hm_memory *y, uint64_t seed,
+                           struct arena *a) {
+  const char *difference = hm_difference(before, x, y, a);
+  if (difference)
+    fail_msg("seed %llu: %s\n%s\n---- after\n%s", (unsigned long long)seed, difference,
+             hm_text(before, a), hm_text(after, a));
+}
+
 static void check_seed(uint64_t seed, const struct ir_pass *passes, uint32_t n, bool integers,
                        uint32_t *counts) {
   struct help_arena h;
@@ -39,13 +48,14 @@ static void check_seed(uint64_t seed, const struct ir_pass *passes, uint32_t n, 
     hm_print_diags(&diags);
     fail_msg("seed %llu: passes failed\n%s", (unsigned long long)seed, hm_text(before, &h.arena));
   }
-  hm_fill(before, &before_mem, seed, integers);
-  hm_fill(before, &after_mem, seed, integers);
-  if (!hm_run(before, &before_mem, &diags) || !hm_run(m, &after_mem, &diags)) {
+  hm_fill(before, &before_mem, seed, integers ? HM_INTEGERS : HM_BITS);
+  hm_fill(before, &after_mem, seed, integers ? HM_INTEGERS : HM_BITS);
+  if (!hm_run(before, &before_mem, INTERP_ROUNDED, &diags) ||
+      !hm_run(m, &after_mem, INTERP_ROUNDED, &diags)) {
     hm_print_diags(&diags);
     fail_msg("seed %llu: not interpreted\n%s", (unsigned long long)seed, hm_text(m, &h.arena));
   }
-  hm_compare(before, m, &before_mem, &after_mem, seed, &h.arena);
+  compare_memory(before, m, &before_mem, &after_mem, seed, &h.arena);
   for (uint32_t i = 0; i < IR_OPCODE_COUNT; i++)
     counts[i] += g.count[i];
   diag_free(&diags);
@@ -196,14 +206,15 @@ static void fold_case(enum ir_opcode op, enum dtype t, enum dtype r) {
   struct ir_module *before = ir_clone(m, &h.arena);
   uint32_t n_passes;
   const struct ir_pass *passes = ir_tile_pipeline(&n_passes);
-  hm_fill(m, &before_mem, 1, true);
-  hm_fill(m, &after_mem, 1, true);
-  if (!ir_run_passes(m, passes, n_passes, &diags, NULL) || !hm_run(before, &before_mem, &diags) ||
-      !hm_run(m, &after_mem, &diags)) {
+  hm_fill(m, &before_mem, 1, HM_INTEGERS);
+  hm_fill(m, &after_mem, 1, HM_INTEGERS);
+  if (!ir_run_passes(m, passes, n_passes, &diags, NULL) ||
+      !hm_run(before, &before_mem, INTERP_ROUNDED, &diags) ||
+      !hm_run(m, &after_mem, INTERP_ROUNDED, &diags)) {
     hm_print_diags(&diags);
     fail_msg("%s of %s", ir_info(op)->name, dtype_name(t));
   }
-  hm_compare(before, m, &before_mem, &after_mem, 0, &h.arena);
+  compare_memory(before, m, &before_mem, &after_mem, 0, &h.arena);
   diag_free(&diags);
   arena_free(&h.arena);
 }
@@ -277,7 +288,7 @@ static void kernel_end(struct kernel *k, const char *what) {
   enum dtype t = m->args.at[0].dtype;
   ir_build(&k->b, IR_RETURN, 0, NULL, 0, NULL);
   struct ir_module *before = ir_clone(m, &k->h.arena);
-  hm_fill(m, &before_mem, 1, true);
+  hm_fill(m, &before_mem, 1, HM_INTEGERS);
   for (uint32_t i = 0; i < 16; i++)
     if (dtype_is_float(t))
       num_store(t, before_mem.bytes[0], i, fold_values[i % COUNT(fold_values)]);
@@ -285,16 +296,17 @@ static void kernel_end(struct kernel *k, const char *what) {
       num_store_int(t, before_mem.bytes[0], i, fold_ints[i % COUNT(fold_ints)]);
   if (t == DT_E5M2)
     before_mem.bytes[0][15] = 0x7c; /* an infinity, which a store would saturate */
-  hm_fill(m, &after_mem, 1, true);
+  hm_fill(m, &after_mem, 1, HM_INTEGERS);
   memcpy(after_mem.bytes[0], before_mem.bytes[0], HM_MAX_BYTES);
   uint32_t n;
   const struct ir_pass *passes = ir_tile_pipeline(&n);
-  if (!ir_run_passes(m, passes, n, &k->diags, NULL) || !hm_run(before, &before_mem, &k->diags) ||
-      !hm_run(m, &after_mem, &k->diags)) {
+  if (!ir_run_passes(m, passes, n, &k->diags, NULL) ||
+      !hm_run(before, &before_mem, INTERP_ROUNDED, &k->diags) ||
+      !hm_run(m, &after_mem, INTERP_ROUNDED, &k->diags)) {
     hm_print_diags(&k->diags);
     fail_msg("%s of %s", what, dtype_name(t));
   }
-  hm_compare(before, m, &before_mem, &after_mem, 0, &k->h.arena);
+  compare_memory(before, m, &before_mem, &after_mem, 0, &k->h.arena);
   diag_free(&k->diags);
   arena_free(&k->h.arena);
 }

@@ -211,8 +211,8 @@ static void test_generated(void **state) {
     struct ir_module *m = gen_ir(&h.arena, &g);
     add_facts(m, seed);
     struct claims c = instrument(m, &h.arena, 0);
-    hm_fill(m, &memory, seed, seed & 16);
-    if (!ir_verify(c.m, &diags) || !hm_run(c.m, &memory, &diags)) {
+    hm_fill(m, &memory, seed, seed & 16 ? HM_INTEGERS : HM_BITS);
+    if (!ir_verify(c.m, &diags) || !hm_run(c.m, &memory, INTERP_ROUNDED, &diags)) {
       hm_print_diags(&diags);
       fail_msg("seed %llu\n%s", (unsigned long long)seed, hm_text(c.m, &h.arena));
     }
@@ -246,8 +246,8 @@ static void test_wrong_claims(void **state) {
     uint32_t wrong_at = 1 + (uint32_t)(seed % (right.made ? right.made : 1));
     struct claims c = instrument(m, &h.arena, wrong_at);
     tried += c.made >= wrong_at;
-    hm_fill(m, &memory, seed, true);
-    seen += !hm_run(c.m, &memory, &diags);
+    hm_fill(m, &memory, seed, HM_INTEGERS);
+    seen += !hm_run(c.m, &memory, INTERP_ROUNDED, &diags);
     diag_free(&diags);
     arena_free(&h.arena);
   }
