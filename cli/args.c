@@ -48,6 +48,8 @@ static const struct option {
     {"no-peers", FLAG, offsetof(struct cli_options, no_peers), NULL, "do not time cuBLAS beside"},
     {"lineinfo", FLAG, offsetof(struct cli_options, lineinfo), NULL,
      "refer to the kernel file's lines in the CUDA source"},
+    {"skip-unsupported", FLAG, offsetof(struct cli_options, skip_unsupported), NULL,
+     "count as skipped what the target has no lowering for (K0701)"},
     {"junit", TEXT, offsetof(struct cli_options, junit), "FILE", "write a JUnit report"},
     {"output", TEXT, offsetof(struct cli_options, output), "FILE",
      "write there, not to stdout; also -o"},

@@ -22,7 +22,7 @@ struct cli_options {
   const char *kernel, *root, *stage, *after, *on, *domain, *output, *junit;
   int32_t case_index, max_seconds, max_ops, max_errors;
   uint64_t seed;
-  bool json, lineinfo, no_verify, no_time, no_peers, exact, reference, help;
+  bool json, lineinfo, no_verify, no_time, no_peers, exact, reference, skip_unsupported, help;
   uint64_t max_steps, max_memory;
 };
 
@@ -52,6 +52,9 @@ void cli_put_json(FILE *out, const char *text);
 /* Prints the diagnostics (JSON lines with --json, on stdout; else text on stderr), clears them and
  * gives the exit code of `status`: CLI_USAGE where an option's value was at fault (K0003). */
 int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_status status);
+/* With --skip-unsupported: whether all errors are that the target has no lowering. Then says so in
+ * a line, `SKIP what: the first error`, and clears the diagnostics. */
+bool cli_skips(struct kiln_context *ctx, const struct cli_options *o, const char *what);
 struct kiln_request cli_request(const struct cli_options *o);
 
 int cmd_check(const struct cli_options *o);

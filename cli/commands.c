@@ -53,6 +53,10 @@ int cmd_check(const struct cli_options *o) {
       if (one == KILN_OK)
         print_compiled(o, v, &info);
       kiln_variant_free(v);
+      if (one != KILN_OK && cli_skips(ctx, o, req.kernel))
+        one = KILN_OK;
+      else if (o->skip_unsupported) /* nothing is left for the next kernel's verdict */
+        cli_finish(ctx, o, one);
       if (one != KILN_OK)
         worst = one;
       if (one == KILN_INTERRUPTED || one == KILN_NO_MEMORY) {
@@ -216,7 +220,7 @@ int cmd_stubs(const struct cli_options *o) {
 /* ---- test ---- */
 
 struct tally {
-  uint32_t passed, failed;
+  uint32_t passed, failed, skipped;
   bool found; /* a kernel of the name that was asked for */
   FILE *junit;
 };
@@ -240,8 +244,13 @@ static void record(struct tally *t, struct kiln_context *ctx, const struct cli_o
                    const char *path, const char *kernel, int64_t index,
                    const struct kiln_report *report, enum kiln_status st) {
   bool ok = st == KILN_OK;
+  char name[256];
+  snprintf(name, sizeof name, "%s:%s case %lld", path, kernel, (long long)index);
+  bool skipped = !ok && cli_skips(ctx, o, name);
   if (ok)
     t->passed++;
+  else if (skipped)
+    t->skipped++;
   else
     t->failed++;
   static const char *const levels[] = {"not checked", "self-checked", "verified"};
@@ -250,7 +259,7 @@ static void record(struct tally *t, struct kiln_context *ctx, const struct cli_o
                                           : levels[report->level];
   if (o->json && report)
     printf("%s\n", report->json);
-  else if (!o->json)
+  else if (!o->json && !skipped)
     printf("%s %s:%s case %lld (%s)\n", ok ? "PASS" : "FAIL", path, kernel, (long long)index,
            level);
   if (t->junit) {
@@ -259,7 +268,9 @@ static void record(struct tally *t, struct kiln_context *ctx, const struct cli_o
     fprintf(t->junit, "\" name=\"");
     put_xml(t->junit, kernel);
     fprintf(t->junit, " case %lld\">", (long long)index);
-    if (!ok) {
+    if (skipped)
+      fprintf(t->junit, "<skipped/>");
+    else if (!ok) {
       fprintf(t->junit, "<failure message=\"%s\">", level);
       for (uint32_t i = 0; i < kiln_diag_count(ctx); i++)
         put_xml(t->junit, kiln_diag_text(ctx, i));
@@ -267,7 +278,7 @@ static void record(struct tally *t, struct kiln_context *ctx, const struct cli_o
     }
     fprintf(t->junit, "</testcase>\n");
   }
-  cli_finish(ctx, o, ok ? KILN_OK : st);
+  cli_finish(ctx, o, ok || skipped ? KILN_OK : st);
 }
 
 static enum kiln_status test_file(struct tally *t, struct kiln_context *ctx,
@@ -331,12 +342,14 @@ int cmd_test(const struct cli_options *o) {
   }
   if (o->kernel && !t.found && t.failed == 0)
     fprintf(stderr, "kiln test: no file has a kernel `%s`\n", o->kernel);
-  else if (t.passed + t.failed == 0 && st != KILN_INTERRUPTED)
+  else if (t.passed + t.failed + t.skipped == 0 && st != KILN_INTERRUPTED)
     fprintf(stderr, "kiln test: no cases found\n");
-  if (!o->json)
+  if (!o->json && o->skip_unsupported)
+    printf("%u passed, %u failed, %u skipped\n", t.passed, t.failed, t.skipped);
+  else if (!o->json)
     printf("%u passed, %u failed\n", t.passed, t.failed);
   kiln_context_free(ctx);
   if (st == KILN_INTERRUPTED)
     return CLI_INTERRUPTED;
-  return t.failed || !wrote || t.passed + t.failed == 0 ? CLI_FAILED : CLI_OK;
+  return t.failed || !wrote || t.passed + t.failed + t.skipped == 0 ? CLI_FAILED : CLI_OK;
 }

@@ -16,14 +16,15 @@
 const struct cli_command cli_commands[] = {
     {"check", "FILE [options]",
      "Trace, verify and compile the kernels of FILE for the given targets. Needs no GPU.",
-     KERNEL_OPTIONS, 1, 1, true, cmd_check},
+     KERNEL_OPTIONS "skip-unsupported", 1, 1, true, cmd_check},
     {"show", "FILE [options]", "Print a stage of a kernel's way to the GPU.",
      KERNEL_OPTIONS "stage after lineinfo output", 1, 1, false, cmd_show},
     {"run", "FILE [options]",
      "Run a kernel on random inputs, verify it, time it, say what bounds it.",
      KERNEL_OPTIONS "on domain seed exact no-verify no-time no-peers", 1, 1, false, cmd_run},
     {"test", "FILE... [options]", "Run the kernels' own cases; the exit code is 1 if one fails.",
-     "kernel target root on domain exact json junit max-steps max-memory max-seconds max-ops max-errors",
+     "kernel target root on domain exact json junit skip-unsupported max-steps max-memory "
+     "max-seconds max-ops max-errors",
      1, -1, false, cmd_test},
     {"reduce", "FILE [options] [-- COMMAND ...]",
      "Shrink an IR text, or what a kernel traces to, while it goes on failing (with COMMAND).",
@@ -120,6 +121,30 @@ void cli_put_json(FILE *out, const char *text) {
       fputc(c, out);
   }
   fputc('"', out);
+}
+
+bool cli_skips(struct kiln_context *ctx, const struct cli_options *o, const char *what) {
+  uint32_t n = kiln_diag_count(ctx), first = n;
+  for (uint32_t i = n; i-- > 0;)
+    if (kiln_diag_is_error(ctx, i)) {
+      if (strcmp(kiln_diag_code(ctx, i), "K0701") != 0)
+        return false;
+      first = i;
+    }
+  if (!o->skip_unsupported || first == n)
+    return false;
+  const char *why = kiln_diag_text(ctx, first);
+  if (o->json) {
+    printf("{\"skipped\":");
+    cli_put_json(stdout, what);
+    printf(",\"why\":");
+    cli_put_json(stdout, why);
+    printf("}\n");
+  } else {
+    printf("SKIP %s: %.*s\n", what, (int)strcspn(why, "\n"), why);
+  }
+  kiln_diag_clear(ctx);
+  return true;
 }
 
 int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_status status) {

@@ -8,7 +8,16 @@
 -- Packed sequences: Q, O are [M, H, D], K, V [N, G, D], L [M, H]; sequence b has rows qs[b] up to
 -- qs[b + 1] of Q and ks[b] up to ks[b + 1] of K. qs, ks are [P], one more than there are sequences.
 
+-- ---- forward ----
+
 local lowest = -3e38 -- maxima start here and not at -inf, so that x - m is never -inf - -inf
+
+-- Two parts of the keys as one.
+local function merge(p, q)
+  local m = max(p.m, q.m)
+  local s, t = exp2(p.m - m), exp2(q.m - m)
+  return {m = m, l = p.l * s + q.l * t, acc = p.acc * s + q.acc * t}
+end
 
 -- Rows `first` and on of head h; Q, O [M, D], K, V [N, D], L [M] are views of one head.
 local function forward(c, score, scale, first, h, Q, K, V, O, L)
@@ -18,7 +27,7 @@ local function forward(c, score, scale, first, h, Q, K, V, O, L)
   local lo, hi = 0, N
   if c.causal then hi = min(hi, first + N - M + c.BM) end
   if c.window > 0 then lo = max(lo, first + N - M - c.window + 1) // c.BN * c.BN end
-  for n in range(lo, hi, c.BN) do
+  for n in range(lo, hi, c.BN, {merge = merge}) do
     local col, x = n + iota(1, c.BN), dot(q, K:tile({n, 0}, size):T())
     x = score and score(x * scale, row, col, h) * log2e or x * (scale * log2e)
     local seen = col < N
@@ -33,13 +42,28 @@ local function forward(c, score, scale, first, h, Q, K, V, O, L)
   if L then L:store({first}, (m / log2e + log(l)):reshape(c.BM)) end
 end
 
-local function dense(score)
-  return function(a, d, c, i, h, b)
-    local g, first = h * d.G // d.H, i * c.BM
-    forward(c, score, a.scale, first, h, a.Q:at(b, h), a.K:at(b, g), a.V:at(b, g), a.O:at(b, h),
-            a.L and a.L:at(b, h))
-  end
+local const = {T = {bf16, f16, f32}, D = {128, 64, any}, causal = {true, false}, window = {0, any}}
+local tune = {BM = {128, 64, 32}, BN = {64, 128, 32}}
+
+local function attention(name, score, oracle, cases)
+  return kernel {
+    name = name, const = const, tune = tune, cases = cases,
+    args = {
+      tensor("Q", "T", "B", "H", "M", "D"), tensor("K", "T", "B", "G", "N", "D"),
+      tensor("V", "T", "B", "G", "N", "D"), scalar("scale", f32),
+      out("O", "T", "B", "H", "M", "D"), optional(out("L", f32, "B", "H", "M")),
+    },
+    grid = function(d, c) return cdiv(d.M, c.BM), d.H, d.B end,
+    body = function(a, d, c, i, h, b)
+      local g, first = h * d.G // d.H, i * c.BM
+      forward(c, score, a.scale, first, h, a.Q:at(b, h), a.K:at(b, g), a.V:at(b, g),
+              a.O:at(b, h), a.L and a.L:at(b, h))
+    end,
+    oracle = function(t, d, c) return oracle(score, t, d, c) end,
+  }
 end
+
+-- ---- packed sequences ----
 
 -- Tile i of the tiles of all sequences: its sequence (none: one past the last) and place in it.
 local function find(starts, count, size, i)
@@ -65,9 +89,6 @@ local function packed(score)
             part(a.V, a.ks, g), part(a.O, a.qs, h), L)
   end
 end
-
-local const = {T = {bf16, f16, f32}, D = {128, 64, any}, causal = {true, false}, window = {0, any}}
-local tune = {BM = {128, 64, 32}, BN = {64, 128, 32}}
 
 -- ---- oracles ----
 
@@ -118,20 +139,6 @@ end
 
 -- ---- kernels ----
 
-local function attention(name, score, cases)
-  return kernel {
-    name = name, const = const, tune = tune, cases = cases,
-    args = {
-      tensor("Q", "T", "B", "H", "M", "D"), tensor("K", "T", "B", "G", "N", "D"),
-      tensor("V", "T", "B", "G", "N", "D"), scalar("scale", f32),
-      out("O", "T", "B", "H", "M", "D"), optional(out("L", f32, "B", "H", "M")),
-    },
-    grid = function(d, c) return cdiv(d.M, c.BM), d.H, d.B end,
-    body = dense(score),
-    oracle = function(t, d, c) return reference(score, t, d, c) end,
-  }
-end
-
 local function attention_packed(name, score, cases)
   return kernel {
     name = name, const = const, tune = tune, cases = cases,
@@ -165,6 +172,7 @@ end
 
 local cases = {
   case({1, 2, 1, 100, 100, 64}, {}, {set = {}}),
+  case({2, 3, 1, 40, 33, 16}, {}, {stride = {Q = {40 * 48, 16, 48, 1}}}), -- B, M, H, D in memory
   case({0, 2, 1, 3, 3, 16}, {}), case({1, 2, 1, 0, 5, 16}, {}),
   case({1, 2, 2, 5, 0, 16}, {}), -- no keys: 0 and -inf
   case({2, 1, 1, 70, 20, 16}, {}), -- causal, the first 50 queries see nothing
@@ -182,11 +190,11 @@ for _, heads in ipairs {1, 2, 5, 8, 16} do
 end
 
 return {
-  attention = attention("attention", nil, cases),
-  attention_softcap = attention("attention_softcap", softcap, {
+  attention = attention("attention", nil, reference, cases),
+  attention_softcap = attention("attention_softcap", softcap, reference, {
     case({1, 2, 1, 40, 70, 16}, {}), case({1, 1, 1, 33, 33, 64}, {causal = false, T = f32}),
   }),
-  attention_alibi = attention("attention_alibi", alibi, {
+  attention_alibi = attention("attention_alibi", alibi, reference, {
     case({1, 4, 2, 40, 70, 16}, {}), case({1, 3, 3, 65, 33, 16}, {window = 9, T = f16}),
   }),
   attention_packed = attention_packed("attention_packed", nil, {

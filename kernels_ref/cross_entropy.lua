@@ -8,6 +8,12 @@
 local T = {bf16, f16, f32}
 local lowest = -3e38 -- where maxima start: never -inf, so that x - m is never -inf - -inf
 
+-- Two parts of a row as one.
+local function merge(p, q)
+  local m = max(p.m, q.m)
+  return {m = m, l = p.l * exp(p.m - m) + q.l * exp(q.m - m)}
+end
+
 local forward = kernel {
   name = "cross_entropy",
   const = { T = T },
@@ -17,7 +23,7 @@ local forward = kernel {
   grid = function(d, c) return cdiv(d.M, c.BM) end,
   body = function(a, d, c, i)
     local m, l = full(f32, lowest, c.BM, 1), zeros(f32, c.BM, 1)
-    for v in range(0, d.V, c.BV) do
+    for v in range(0, d.V, c.BV, {merge = merge}) do
       local x = cast(a.X:tile({i * c.BM, v}, {c.BM, c.BV}, {pad = -inf}), f32)
       local mx = max(m, rowmax(x))
       l, m = l * exp(m - mx) + rowsum(exp(x - mx)), mx

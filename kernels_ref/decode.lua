@@ -11,12 +11,19 @@
 
 local lowest = -3e38 -- where maxima start: never -inf, so that x - m is never -inf - -inf
 
+-- Two parts of the keys as one.
+local function merge(p, q)
+  local m = max(p.m, q.m)
+  local s, t = exp2(p.m - m), exp2(q.m - m)
+  return {m = m, l = p.l * s + q.l * t, acc = p.acc * s + q.acc * t}
+end
+
 -- Group g of sequence b over the keys lo to hi: output (R, D) and log-sum-exp (R, 1), in f32.
 local function attend(a, c, b, g, lo, hi)
   local q = a.Q:at(b):reshape(a.K:size(2), c.R, c.D):at(g):tile({0, 0}, {c.R, c.D})
   local m, l = full(f32, lowest, c.R, 1), zeros(f32, c.R, 1)
   local acc, dim = zeros(f32, c.R, c.D), iota(1, c.D)
-  for n in range(lo, hi, c.BN) do
+  for n in range(lo, hi, c.BN, {merge = merge}) do
     local key = n + iota(0, c.BN)
     local page = where(key < hi, a.Table:gather({b, key // c.P}), -1) -- no page: 0
     local k, v = a.K:gather({page, key % c.P, g, dim}), a.V:gather({page, key % c.P, g, dim})

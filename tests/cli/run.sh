@@ -189,6 +189,20 @@ expect 'JUnit file' 0 'testcase' cat out.xml
 
 expect 'no such kernel to test' 1 'no file has a kernel .nosuch.' \
   "$KILN" test "$SRC/kernels_ref/softmax.lua" --on interp --kernel nosuch
+body 'x = floor(x)' >floor.lua
+body 'x = floor(x) + cast(x, bf16)' >floor_wrong.lua
+if "$KILN" doctor 2>/dev/null | grep -qE '^NVRTC +[0-9]'; then
+  expect 'no lowering' 1 'not lowered.*K0701' "$KILN" check floor.lua
+  expect 'no lowering, skipped' 0 '^SKIP k: floor.lua:7:9: error: .*K0701.$' \
+    "$KILN" check floor.lua --skip-unsupported
+  expect 'no lowering, skipped, as JSON' 0 '^\{"skipped":"k","why":"floor.lua:7:9: error: ' \
+    "$KILN" check floor.lua --skip-unsupported --json
+  expect 'other errors are not skipped' 1 'K0501' "$KILN" check floor_wrong.lua --skip-unsupported
+else
+  echo 'SKIP: what has no lowering is told where there is NVRTC'
+fi
+expect 'nothing to skip' 0 '^7 passed, 0 failed, 0 skipped$' \
+  "$KILN" test "$SRC/kernels_ref/softmax.lua" --on interp --skip-unsupported
 expect 'test of noise' 1 'noise.lua' "$KILN" test noise.lua --on interp --junit noise.xml
 expect 'JUnit of noise' 1 '^$' grep -P '[^\x09\x0a\x20-\x7e]' noise.xml
 expect 'shown as JSON' 0 '^\{"kernel":"gemm","target":"sm_90a","text":"kiln-ir 1 tile.u000a' \

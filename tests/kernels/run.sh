@@ -24,6 +24,16 @@ run() {
   grep -v '^PASS ' <<<"$said" | head -n 40
 }
 
+# Attention has to read like its formula: the forward kernel, from options to grid, in fewer than 60
+# lines.
+lines=$(sed -n '/^-- ---- forward ----/,/^-- ---- packed sequences ----/p' kernels_ref/attention.lua | wc -l)
+if [ "$lines" -gt 30 ] && [ "$lines" -lt 60 ]; then
+  passed=$((passed + 1))
+else
+  echo "FAIL attention forward has $lines lines"
+  failed=$((failed + 1))
+fi
+
 for file in kernels_ref/*.lua; do
   run "$file" --on interp
   run "$file" --domain algebraic
