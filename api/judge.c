@@ -252,9 +252,11 @@ static void look_for_rounding(void *user, struct ir_module *m, struct ir_op o) {
   const struct ir_attr *value = ir_get_attr(m, o, IR_ATTR_value);
   bool is_float = false, narrow = false, takes_rounded = false;
   for (uint32_t i = 0; i < op->n_out; i++) {
-    enum dtype t = (enum dtype)ir_type_of(m, op->out[i]).dtype;
-    is_float |= dtype_is_float(t);
-    narrow |= dtype_is_float(t) && dtype_bits(t) < 32;
+    struct ir_type type = ir_type_of(m, op->out[i]);
+    enum dtype t = (enum dtype)type.dtype;
+    bool value_is_float = type.kind != IR_VIEW && dtype_is_float(t);
+    is_float |= value_is_float;
+    narrow |= value_is_float && dtype_bits(t) < 32;
   }
   for (uint32_t i = 0; i < op->n_in; i++)
     takes_rounded |= s->rounded[op->in[i].id];

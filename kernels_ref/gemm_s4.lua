@@ -4,12 +4,6 @@
 -- low bits first), S and the zero points Z are [N, K / G], rounded up. Z may be absent. Weights are
 -- dequantised in f32 and rounded to A's dtype; products accumulate in f32.
 
--- Each element's own value of a group of n: x is [R, C], the result [R, cols].
-local function spread(x, n, cols)
-  local y = x:reshape(x.shape[1], x.shape[2], 1) * full(f32, 1, 1, 1, n)
-  return y:reshape(x.shape[1], x.shape[2] * n):slice({0, 0}, {x.shape[1], cols})
-end
-
 return kernel {
   name = "gemm_s4",
   const = { T = {bf16, f16}, Q = {s4, u4}, G = {128, 64, 32, any} },
@@ -32,9 +26,9 @@ return kernel {
     a.C:store({m, n}, cast(acc, c.T))
   end,
   oracle = function(t, d, c)
-    local q = t.Q
-    if t.Z then q = q - spread(t.Z, c.G, d.K) end
-    return matmul(t.A, cast(q * spread(t.S, c.G, d.K), c.T):T())
+    local function spread(x) return x:every(1, c.G):slice({0, 0}, {d.N, d.K}) end
+    local q = t.Z and t.Q - spread(t.Z) or t.Q
+    return matmul(t.A, cast(q * spread(t.S), c.T):T())
   end,
   inputs = function(s, rng, c)
     local lo, hi = c.Q == s4 and -8 or 0, c.Q == s4 and 7 or 15

@@ -170,6 +170,8 @@ expect 'reference' 0 '^$' sh -c "\"$KILN\" stubs --reference | cmp - \"$SRC/docs
 expect 'interpreter' 0 'verified' "$KILN" run "$GEMM" --kernel gemm --on interp --shape M=33,N=17,K=9
 expect 'exact' 0 'bitwise' \
   "$KILN" run "$GEMM" --kernel gemm --on interp --exact --shape M=33,N=17,K=9
+expect 'exact through views' 0 'bitwise' \
+  "$KILN" run "$SRC/kernels_ref/transpose.lua" --kernel split_heads --on interp --exact
 expect 'algebraic' 0 'the same bits in the algebraic domain: as traced, after the tile passes' \
   "$KILN" run "$GEMM" --kernel gemm --domain algebraic --shape M=33,N=17,K=9
 expect 'tests in the algebraic domain' 0 '\(algebraic\)' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The reference kernels in the interpreter: every case against its oracle (the grid in a shuffled order,
-# with the check for races), and once more in the algebraic domain: as traced, after the tile passes and
-# as scheduled, the same bits.
+# The reference kernels in the interpreter: every case against its oracle (the grid in a shuffled
+# order, with the check for races), bitwise on whole numbers where a kernel is exact, and once more
+# in the algebraic domain: as traced, after the tile passes and as scheduled, the same bits.
 # KILN: the executable; KILN_SRC: the source folder.
 set -u
 KILN=${KILN:?the path of the kiln executable}
@@ -35,7 +35,7 @@ else
 fi
 
 for file in kernels_ref/*.lua; do
-  run "$file" --on interp
+  run "$file" --on interp --exact
   run "$file" --domain algebraic
 done
 echo "$passed passed, $failed failed"
