@@ -1,7 +1,7 @@
 -- C = A . W^T with 4-bit weights: W[n, k] stands for (Q[n, k] - Z[n, k / G]) * S[n, k / G].
 --
--- A is [M, K] and C is [M, N], of 16-bit floats. Q is [N, K] of s4 or u4, two elements a byte, the low
--- bits first. S and the zero points Z are [N, K / G], rounded up; Z may be absent. Weights are
+-- A is [M, K] and C is [M, N], of 16-bit floats. Q is [N, K] of s4 or u4, two elements a byte, the
+-- low bits first. S and the zero points Z are [N, K / G], rounded up; Z may be absent. Weights are
 -- dequantised in f32 and rounded to A's dtype; products accumulate in f32.
 
 return kernel {
