@@ -237,7 +237,7 @@ static void put_choices(struct strbuf *b, const struct fe_kernel *k, bool consts
 
 static void put_arg(struct strbuf *b, const char *name, enum ir_arg_kind kind, const char *dtype,
                     bool optional) {
-  static const char *const kinds[] = {"in", "out", "inout", "scalar"};
+  static const char *const kinds[] = {"in", "out", "inout", "scalar", "scratch"};
   sb_putc(b, '{');
   put_string(b, "name", name);
   sb_putc(b, ',');

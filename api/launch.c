@@ -73,21 +73,27 @@ struct args_call {
   struct kiln_launch *launch;
 };
 
-/* The caller's arguments against the module's: one runtime argument each, NULL if one does not fit.
+/* The caller's arguments against the module's: a runtime argument for each of these (an empty one for
+ * scratch, which is not passed); NULL if one does not fit.
  * What dims and strides must be is checked by who runs them. */
 static struct rt_arg *convert_args(const struct args_call *c, const struct ir_module *m, bool gpu) {
   struct kiln_context *ctx = c->v->own.ctx;
-  if (c->n_args != m->args.n) {
+  uint32_t n_passed = 0, next = 0;
+  for (uint32_t i = 0; i < m->args.n; i++)
+    n_passed += m->args.at[i].kind != IR_ARG_SCRATCH;
+  if (c->n_args != n_passed) {
     API_ERROR(ctx, SHAPE_BINDING, "kernel `%s` takes %u arguments, got %u", ir_sym(m, m->kernel),
-              m->args.n, c->n_args);
+              n_passed, c->n_args);
     return NULL;
   }
-  struct rt_arg *out = ARENA_ARRAY(&c->v->shown.arena, struct rt_arg, c->n_args + 1);
-  for (uint32_t i = 0; i < c->n_args; i++) {
+  struct rt_arg *out = ARENA_ARRAY(&c->v->shown.arena, struct rt_arg, m->args.n + 1);
+  for (uint32_t i = 0; i < m->args.n; i++) {
     const struct ir_arg *arg = &m->args.at[i];
-    const struct kiln_tensor *t = c->args[i].tensor;
     const char *name = ir_sym(m, arg->name);
-    double x = c->args[i].number;
+    if (arg->kind == IR_ARG_SCRATCH)
+      continue;
+    const struct kiln_tensor *t = c->args[next].tensor;
+    double x = c->args[next++].number;
     if (arg->kind != IR_ARG_SCALAR) {
       out[i].absent = !t || (!t->data && !arg->present);
       if (!out[i].absent && !convert(ctx, name, t, gpu, &out[i].tensor))
@@ -114,8 +120,8 @@ static enum kiln_status interpret(void *user) {
   const struct rt_arg *given = convert_args(c, m, false);
   if (!given)
     return KILN_INVALID;
-  struct interp_arg *args = ARENA_ARRAY(&c->v->shown.arena, struct interp_arg, c->n_args + 1);
-  for (uint32_t i = 0; i < c->n_args; i++) {
+  struct interp_arg *args = ARENA_ARRAY(&c->v->shown.arena, struct interp_arg, m->args.n + 1);
+  for (uint32_t i = 0; i < m->args.n; i++) {
     args[i].f = given[i].f64;
     args[i].i = given[i].i64;
     const struct rt_tensor *t = &given[i].tensor;
@@ -130,7 +136,7 @@ static enum kiln_status interpret(void *user) {
                                .print = api_print_line,
                                .user = ctx};
   struct api_mark before = api_mark(ctx);
-  return interp_run(m, args, c->n_args, &opt, &ctx->diags, &ctx->mem)
+  return interp_run(m, args, m->args.n, &opt, &ctx->diags, &ctx->mem)
              ? KILN_OK
              : api_failure_since(ctx, before);
 }
@@ -146,7 +152,7 @@ static enum kiln_status prepare(void *user) {
   struct args_call *c = user;
   const struct ir_module *m = c->v->machine;
   const struct rt_arg *args = convert_args(c, m, true);
-  return args ? api_from_rt(rt_prepare(c->v->module, m->recipe, args, c->n_args, NULL,
+  return args ? api_from_rt(rt_prepare(c->v->module, m->recipe, args, m->args.n, NULL,
                                        &c->launch->prepared))
               : KILN_INVALID;
 }

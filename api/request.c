@@ -158,7 +158,7 @@ static void declare(struct resolve *r) {
     arg->kind = k ? k->args[i].kind : m->args.at[i].kind;
     arg->rank = k ? k->args[i].rank : m->args.at[i].rank;
     arg->dtype = k ? k->args[i].dtype : m->args.at[i].dtype;
-    arg->absent = !k && !m->args.at[i].present;
+    arg->absent = arg->kind == IR_ARG_SCRATCH || (!k && !m->args.at[i].present);
   }
   for (uint32_t i = 0; i < p->n_dims; i++)
     p->dims[i].name = k ? k->dims[i] : ir_sym(m, m->dims.at[i]);
@@ -344,7 +344,7 @@ static void set_absent(struct resolve *r) {
       arg->absent = true;
   }
   for (uint32_t i = 0; i < p->n_args && i < 64; i++)
-    if (p->args[i].absent)
+    if (p->args[i].absent && p->args[i].kind != IR_ARG_SCRATCH)
       p->absent |= UINT64_C(1) << i;
 }
 
@@ -402,7 +402,7 @@ static void set_shapes(struct resolve *r) {
   const struct fe_kernel *k = p->kernel;
   for (uint32_t i = 0; i < p->n_args; i++) {
     struct api_arg *arg = &p->args[i];
-    for (uint32_t d = 0; d < arg->rank; d++) {
+    for (uint32_t d = 0; d < arg->rank && arg->kind != IR_ARG_SCRATCH; d++) {
       const struct expr_pool *pool = k ? k->exprs : &r->file->tir->exprs;
       struct expr e = k ? k->args[i].dim[d] : r->file->tir->args.at[i].dim[d];
       const char *why = "";
@@ -429,7 +429,7 @@ static bool fill_strides(struct api_arg *arg, bool col) {
 
 static void set_layout(struct resolve *r, const char *origin, const char *name, const char *value) {
   struct api_arg *arg = find_arg(r->p, name);
-  if (!arg || arg->kind == IR_ARG_SCALAR)
+  if (!arg || arg->kind == IR_ARG_SCALAR || arg->kind == IR_ARG_SCRATCH)
     BAD(r, SHAPE_BINDING, "%s: kernel `%s` has no tensor `%s`", origin, r->p->name, name);
   else if (!str_eq(value, "row") && !str_eq(value, "col"))
     BAD(r, SHAPE_BINDING, "%s: `%s` is row or col, got `%s`", origin, name, value);
@@ -469,7 +469,7 @@ static void set_strides(struct resolve *r) {
     struct api_arg *arg = name ? find_arg(p, name) : NULL;
     if (!name)
       continue;
-    if (!arg || arg->kind == IR_ARG_SCALAR) {
+    if (!arg || arg->kind == IR_ARG_SCALAR || arg->kind == IR_ARG_SCRATCH) {
       BAD(r, SHAPE_BINDING, "--stride: kernel `%s` has no tensor `%s`", p->name, name);
       continue;
     }

@@ -84,6 +84,17 @@ bool dsl_const_int_of(const struct fe_kernel *k, const struct fe_config *config,
   return false;
 }
 
+/* The same of a const or a meta-parameter. */
+static bool choice_int(const struct fe_kernel *k, const struct fe_config *config, const char *name,
+                       int64_t *value) {
+  for (uint32_t i = 0; i < k->n_choices; i++)
+    if (str_eq(k->choices[i].name, name) && config->at[i].kind == FE_INT) {
+      *value = config->at[i].i;
+      return true;
+    }
+  return false;
+}
+
 static bool is_dim(const struct fe_kernel *k, const char *name) {
   for (uint32_t i = 0; i < k->n_dims; i++)
     if (str_eq(k->dims[i], name))
@@ -99,7 +110,7 @@ struct expr dsl_import_dim(struct expr_pool *to, const struct fe_kernel *k,
   if (n->op == EXPR_SYM) {
     const char *name = symtab_str(k->exprs->syms, n->sym);
     int64_t value;
-    if (!is_dim(k, name) && dsl_const_int_of(k, config, name, &value))
+    if (!is_dim(k, name) && choice_int(k, config, name, &value))
       return expr_const(to, value);
     return expr_sym(to, name);
   }

@@ -164,7 +164,7 @@ static void run_inputs(struct fe_state *fe, void *user) {
     names[n_names++] = c->k->args[i].name;
   for (uint32_t i = 0; i < n; i++) {
     const struct fe_arg *arg = fe_find_arg(c->k, keys[i]);
-    if (!arg || arg->kind == IR_ARG_OUT)
+    if (!arg || arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_SCRATCH)
       fe_error_at(fe, DIAG_KERNEL_FIELD, c->k->loc,
                   "inputs of kernel `%s` gives `%s`, which is no input%s; args are %s", c->k->name,
                   keys[i], dsl_nearest(f, keys[i], names, n_names), dsl_join(f, names, n_names));
@@ -196,7 +196,8 @@ static void push_arrays(lua_State *L, const struct call *c) {
   for (uint32_t i = 0; i < c->k->n_args; i++) {
     const struct fe_arg *arg = &c->k->args[i];
     const struct fe_array *a = &c->arrays[i];
-    if (arg->kind == IR_ARG_OUT || is_absent(c, i) || (!a->data && arg->kind == IR_ARG_SCALAR))
+    if (arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_SCRATCH || is_absent(c, i) ||
+        (!a->data && arg->kind == IR_ARG_SCALAR))
       continue;
     if (arg->kind == IR_ARG_SCALAR) {
       enum dtype t = fe_arg_dtype(c->k, c->p->config, arg);

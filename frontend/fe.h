@@ -84,6 +84,7 @@ struct fe_arg {
   const char *name;
   enum ir_arg_kind kind;
   bool optional;
+  bool zero;                    /* scratch: zeros at launch */
   enum dtype dtype;             /* when dtype_const is NULL */
   const char *dtype_const;      /* name of the const that gives the dtype */
   uint32_t rank;                /* 0 for scalars */

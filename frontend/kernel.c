@@ -236,12 +236,33 @@ static void collect(struct fe_file *f, struct expr e, struct name_vec *out) {
       collect(f, n->in[i], out);
 }
 
+/* Names in the sizes of scratch: dims, consts and meta-parameters. */
+static void check_scratch_dims(struct fe_file *f, const struct fe_kernel *k,
+                               const struct fe_arg *arg) {
+  struct name_vec all = {0};
+  for (uint32_t d = 0; d < arg->rank; d++)
+    collect(f, arg->dim[d], &all);
+  for (uint32_t i = 0; i < all.v.n; i++) {
+    const char *name = all.v.at[i];
+    const struct fe_choice *c = find_choice(k, name);
+    bool known = c && c->values[0].kind == FE_INT;
+    for (uint32_t j = 0; j < k->n_dims; j++)
+      known |= str_eq(name, k->dims[j]);
+    if (!known)
+      fe_soft_error_at(
+          f->fe, DIAG_KERNEL_FIELD, arg->loc,
+          "size of scratch `%s`: \"%s\" is no dim of another argument, no const and no "
+          "meta-parameter of integers",
+          arg->name, name);
+  }
+}
+
 /* Named dims: those that an argument has plainly, and so can be found at launch. */
 static void find_dims(struct fe_file *f, struct fe_kernel *k) {
   struct arena *a = fe_arena(f->fe);
   struct name_vec all = {0}, plain = {0}, dims = {0};
   for (uint32_t i = 0; i < k->n_args; i++)
-    for (uint32_t d = 0; d < k->args[i].rank; d++) {
+    for (uint32_t d = 0; k->args[i].kind != IR_ARG_SCRATCH && d < k->args[i].rank; d++) {
       struct expr e = k->args[i].dim[d];
       collect(f, e, &all);
       if (expr_at(&f->exprs, e)->op == EXPR_SYM)
@@ -265,6 +286,9 @@ static void find_dims(struct fe_file *f, struct fe_kernel *k) {
   }
   k->dims = dims.v.at;
   k->n_dims = dims.v.n;
+  for (uint32_t i = 0; i < k->n_args; i++)
+    if (k->args[i].kind == IR_ARG_SCRATCH)
+      check_scratch_dims(f, k, &k->args[i]);
 }
 
 static void read_args(lua_State *L, struct fe_file *f, struct fe_kernel *k, int table) {

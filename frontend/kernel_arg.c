@@ -167,15 +167,37 @@ int dsl_fn_global_optional(lua_State *L) {
     fe_error(f->fe, DIAG_KERNEL_FIELD,
              "optional takes a declaration, as optional(tensor(\"bias\", bf16, \"N\")), got %s",
              fe_describe(f->fe, 1));
+  if (s->arg.kind == IR_ARG_SCRATCH)
+    fe_error(f->fe, DIAG_KERNEL_FIELD, "scratch `%s` is not passed: it cannot be optional",
+             s->arg.name);
   struct dsl_arg_spec *copy = push_spec(L);
   *copy = *s;
   copy->arg.optional = true;
   return 1;
 }
 
+/* scratch(name, dtype, dims... [, {zero = true}]) */
 int dsl_fn_global_scratch(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  fe_error(f->fe, DIAG_NOT_AVAILABLE, "scratch arguments are not available yet");
+  int n = lua_gettop(L);
+  bool zero = false;
+  if (n > 3 && lua_type(L, n) == LUA_TTABLE) {
+    bool known = true;
+    lua_pushnil(L);
+    while (lua_next(L, n)) {
+      known &= lua_type(L, -2) == LUA_TSTRING && str_eq(lua_tostring(L, -2), "zero") &&
+               lua_isboolean(L, -1);
+      zero = lua_toboolean(L, -1);
+      lua_pop(L, 1);
+    }
+    if (!known)
+      fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "options of scratch are a table {zero = true}");
+    lua_settop(L, n - 1);
+  }
+  declare(L, "scratch", IR_ARG_SCRATCH);
+  struct dsl_arg_spec *s = lua_touserdata(L, -1);
+  s->arg.zero = zero;
+  return 1;
 }
 
 static int spec_tostring(lua_State *L) {

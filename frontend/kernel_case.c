@@ -106,6 +106,8 @@ static const char **arg_names(const struct case_reader *r, enum arg_choice which
   for (uint32_t i = 0; i < r->k->n_args; i++) {
     const struct fe_arg *arg = &r->k->args[i];
     bool scalar = arg->kind == IR_ARG_SCALAR;
+    if (arg->kind == IR_ARG_SCRATCH)
+      continue;
     if (which == OPTIONALS ? arg->optional : scalar == (which == SCALARS))
       names[(*n)++] = arg->name;
   }

@@ -359,12 +359,13 @@ static void declare(struct trace_call *c, bool *bound) {
                        .dtype = fe_arg_dtype(k, c->opt->config, arg),
                        .rank = arg->rank,
                        .optional = arg->optional,
-                       .present = !is_absent(c->opt, i)};
+                       .present = !is_absent(c->opt, i),
+                       .zero = arg->zero};
     for (uint32_t d = 0; d < arg->rank; d++) {
       a.dim[d] = dsl_import_dim(&m->exprs, k, c->opt->config, arg->dim[d]);
       if (a.present)
         add_division_facts(m, a.dim[d], arg->dim_text[d]);
-      for (uint32_t j = 0; a.present && j < k->n_dims; j++)
+      for (uint32_t j = 0; a.present && a.kind != IR_ARG_SCRATCH && j < k->n_dims; j++)
         if (expr_at(k->exprs, arg->dim[d])->op == EXPR_SYM && str_eq(arg->dim_text[d], k->dims[j]))
           bound[j] = true;
     }

@@ -209,8 +209,8 @@ struct kiln_tensor {
   uint64_t byte_offset;
 };
 
-/* An argument in the kernel's order: a tensor (data NULL in `tensor`, or tensor NULL: absent), or a
- * scalar's value in `number`. */
+/* An argument in the kernel's order, scratch left out: a tensor (data NULL in `tensor`, or tensor
+ * NULL: absent), or a scalar's value in `number`. */
 struct kiln_arg {
   const struct kiln_tensor *tensor;
   double number;

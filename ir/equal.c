@@ -91,7 +91,8 @@ static bool attrs_eq(const struct comparer *c, enum dtype t, uint32_t n, const s
 
 static bool arg_eq(const struct comparer *c, const struct ir_arg *x, const struct ir_arg *y) {
   if (!sym_eq(c, x->name, y->name) || x->kind != y->kind || x->dtype != y->dtype ||
-      x->rank != y->rank || x->optional != y->optional || x->present != y->present)
+      x->rank != y->rank || x->optional != y->optional || x->present != y->present ||
+      x->zero != y->zero)
     return false;
   for (uint32_t k = 0; k < x->rank; k++)
     if (!exprs_eq(c, x->dim[k], y->dim[k]))

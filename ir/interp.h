@@ -28,8 +28,9 @@ struct interp_tensor {
   int64_t offset;
 };
 
-/* The value of module argument k. A scalar takes i (integer or bool dtype) or f (float dtype; it is
- * rounded to the dtype in every domain, as the launch would). */
+/* The value of module argument k; not read where that is scratch, which the run makes. A scalar
+ * takes i (integer or bool dtype) or f (float dtype; it is rounded to the dtype in every domain, as
+ * the launch would). */
 struct interp_arg {
   struct interp_tensor tensor;
   int64_t i;

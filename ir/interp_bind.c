@@ -8,9 +8,11 @@
 #include "base/num.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Offsets of elements stay below this, so that byte addresses cannot overflow. */
-#define MAX_OFFSET (INT64_C(1) << 59)
+#define MAX_OFFSET  (INT64_C(1) << 59)
+#define MAX_SCRATCH (INT64_C(1) << 40)
 
 struct binder {
   struct interp *in;
@@ -247,6 +249,34 @@ static bool bind_grid(struct binder *b) {
   return true;
 }
 
+/* Memory for a scratch argument: zeros, or what shows when it is read unwritten (NaN, -1). */
+static bool make_scratch(struct binder *b, uint32_t k) {
+  struct interp *in = b->in;
+  const struct ir_arg *a = &in->m->args.at[k];
+  bool is_float = dtype_is_float(a->dtype),
+       payload = is_float && in->opt.domain == INTERP_ALGEBRAIC;
+  enum dtype t = payload ? DT_S64 : is_float && in->opt.domain == INTERP_DOUBLE ? DT_F64 : a->dtype;
+  int64_t dim[IR_MAX_RANK], n = 1;
+  for (uint32_t d = 0; d < a->rank; d++) {
+    const char *why;
+    if (!expr_eval(&in->m->exprs, a->dim[d], look_up, b, &dim[d], &why))
+      FAIL(in, "argument '%s': dim %u, %s, cannot be computed: %s", arg_name(in, k), d,
+           expr_text(in, a->dim[d]), why);
+    if (dim[d] < 0)
+      FAIL(in, "argument '%s': dim %u, %s, is negative (%lld)", arg_name(in, k), d,
+           expr_text(in, a->dim[d]), (long long)dim[d]);
+    if (__builtin_mul_overflow(n, dim[d], &n) || n > MAX_SCRATCH)
+      FAIL(in, "argument '%s': more scratch memory than 2^40 elements", arg_name(in, k));
+  }
+  size_t bytes = (size_t)dtype_bytes(t, n);
+  void *data = arena_get(in->arena, bytes + 1);
+  memset(data, a->zero ? 0 : 0xff, bytes);
+  for (int64_t i = 0; payload && !a->zero && i < n; i++)
+    ((int64_t *)data)[i] = INTERP_NAN;
+  in->bound[k].t = interp_dense(data, t, a->rank, dim);
+  return true;
+}
+
 bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_args) {
   const struct ir_module *m = in->m;
   struct arena *a = in->arena;
@@ -264,7 +294,7 @@ bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_ar
     if (tensor && !arg->present && args[k].tensor.data)
       FAIL(in, "argument '%s' is given, but this specialization is for its absence",
            arg_name(in, k));
-    if (!arg->present)
+    if (!arg->present || arg->kind == IR_ARG_SCRATCH)
       continue;
     if (tensor ? !check_tensor(&b, k) : !check_scalar(&b, k))
       return false;
@@ -275,8 +305,15 @@ bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_ar
   }
   if (!finish_dims(&b))
     return false;
-  for (uint32_t k = 0; k < m->args.n; k++)
-    if (m->args.at[k].kind != IR_ARG_SCALAR && m->args.at[k].present && !check_shape(&b, k))
+  for (uint32_t k = 0; k < m->args.n; k++) {
+    const struct ir_arg *arg = &m->args.at[k];
+    if (arg->kind == IR_ARG_SCRATCH) {
+      map_init(&in->bound[k].pages, a);
+      if (!make_scratch(&b, k))
+        return false;
+    } else if (arg->kind != IR_ARG_SCALAR && arg->present && !check_shape(&b, k)) {
       return false;
+    }
+  }
   return check_facts(&b) && bind_grid(&b);
 }

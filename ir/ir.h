@@ -184,7 +184,13 @@ struct ir_res {
   struct ir_attr *attrs;
 };
 
-enum ir_arg_kind { IR_ARG_IN, IR_ARG_OUT, IR_ARG_INOUT, IR_ARG_SCALAR };
+enum ir_arg_kind {
+  IR_ARG_IN,
+  IR_ARG_OUT,
+  IR_ARG_INOUT,
+  IR_ARG_SCALAR,
+  IR_ARG_SCRATCH, /* a tensor that the launch makes: poisoned, or zeros; its dims bind nothing */
+};
 
 struct ir_arg {
   struct sym name;
@@ -194,6 +200,7 @@ struct ir_arg {
   struct expr dim[IR_MAX_RANK];
   bool optional;
   bool present; /* an optional argument may be absent in this specialization */
+  bool zero;    /* SCRATCH: zeros at launch */
 };
 
 /* A fact the specialization assumes about a launch symbol ("M", "A.stride0", "A.addr"):

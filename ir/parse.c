@@ -158,6 +158,7 @@ static bool read_arg(struct ir_parser *p) {
     return false;
   a.optional = ir_lex_take_word(&p->x, "optional");
   a.present = !ir_lex_take_word(&p->x, "absent");
+  a.zero = ir_lex_take_word(&p->x, "zero");
   if (ir_lex_take_word(&p->x, "in"))
     a.kind = IR_ARG_IN;
   else if (ir_lex_take_word(&p->x, "out"))
@@ -166,8 +167,10 @@ static bool read_arg(struct ir_parser *p) {
     a.kind = IR_ARG_INOUT;
   else if (ir_lex_take_word(&p->x, "scalar"))
     a.kind = IR_ARG_SCALAR;
+  else if (ir_lex_take_word(&p->x, "scratch"))
+    a.kind = IR_ARG_SCRATCH;
   else
-    return ir_lex_fail(&p->x, p->x.p, "in, out, inout or scalar expected");
+    return ir_lex_fail(&p->x, p->x.p, "in, out, inout, scalar or scratch expected");
   if (!ir_lex_dtype(&p->x, &a.dtype))
     return false;
   if (ir_lex_take(&p->x, '[')) {

@@ -440,13 +440,13 @@ static void print_config(struct printer *p) {
 }
 
 static void print_args(struct printer *p) {
-  static const char *const kinds[] = {"in", "out", "inout", "scalar"};
+  static const char *const kinds[] = {"in", "out", "inout", "scalar", "scratch"};
   for (uint32_t i = 0; i < p->m->args.n; i++) {
     const struct ir_arg *a = &p->m->args.at[i];
     sb_puts(p->out, "  arg ");
     put_sym(p, a->name);
-    sb_printf(p->out, ": %s%s%s %s", a->optional ? "optional " : "", a->present ? "" : "absent ",
-              kinds[a->kind], dtype_name(a->dtype));
+    sb_printf(p->out, ": %s%s%s%s %s", a->optional ? "optional " : "", a->present ? "" : "absent ",
+              a->zero ? "zero " : "", kinds[a->kind], dtype_name(a->dtype));
     if (a->kind != IR_ARG_SCALAR || a->rank) {
       sb_puts(p->out, " [");
       for (uint32_t k = 0; k < a->rank; k++) {

@@ -226,7 +226,7 @@ static void check_expr(struct verifier *v, struct expr e, bool any_launch, const
 
 static void check_arg(struct verifier *v, const struct ir_arg *a) {
   const char *name = ir_sym(v->m, a->name);
-  if (a->kind > IR_ARG_SCALAR || a->dtype >= DT_COUNT) {
+  if (a->kind > IR_ARG_SCRATCH || a->dtype >= DT_COUNT) {
     fail(v, "argument `%s` has no kind or dtype", name);
     return;
   }
@@ -234,6 +234,10 @@ static void check_arg(struct verifier *v, const struct ir_arg *a) {
     fail(v, "scalar argument `%s` has dims", name);
   if (a->kind != IR_ARG_SCALAR && a->dtype == DT_INDEX)
     fail(v, "argument `%s`: index is no type of memory; use s64", name);
+  if (a->kind == IR_ARG_SCRATCH && (a->optional || !a->present))
+    fail(v, "scratch argument `%s` is optional; it is never passed", name);
+  if (a->zero && a->kind != IR_ARG_SCRATCH)
+    fail(v, "argument `%s` is zero at launch, but no scratch", name);
   if (!a->present && !a->optional)
     fail(v, "argument `%s` is absent but not optional", name);
   if (a->rank > IR_MAX_RANK) {

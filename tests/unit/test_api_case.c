@@ -524,8 +524,41 @@ static void test_cuts(void **state) {
   stop(&t);
 }
 
+/* Tickets from a counter in scratch memory, which is zero in every run: each program takes one and
+ * writes its own place of the workspace first. A permutation of 0, 1, 2 whatever the order. */
+static void test_scratch(void **state) {
+  (void)state;
+  static const char text[] =
+      "return kernel { name = 'k', tune = {BM = {8, 4}},\n"
+      "  args = { scratch('W', f32, 'cdiv(N, BM)', 'BM'), tensor('X', f32, 'N'),\n"
+      "           scratch('count', s32, 1, {zero = true}), out('Y', f32, 'N'), out('T', s32, 1) },\n"
+      "  grid = function(d, c) return cdiv(d.N, c.BM) end,\n"
+      "  body = function(a, d, c, i)\n"
+      "    local mine = a.W:at(i)\n"
+      "    mine:store({0}, a.X:tile({i * c.BM}, {c.BM}) * 2)\n"
+      "    a.Y:store({i * c.BM}, mine:tile({0}, {c.BM}))\n"
+      "    local ticket = a.count:atomic_add({0}, 1)\n"
+      "    if ticket == d.N // c.BM then a.T:store({0}, ticket) end\n"
+      "  end,\n"
+      "  oracle = function(t, d, c) return t.X * 2, full(s32, 2, 1) end,\n"
+      "  cases = {{shape = {N = 20}}} }\n";
+  struct help_api t;
+  help_api_start(&t, NULL);
+  run_text(&t, text, EXACT, KILN_OK, NULL);
+  run_text(&t, text, VERIFY, KILN_OK, NULL);
+  struct kiln_request r = help_api_request();
+  const char *strides[] = {"W=1,1"};
+  const struct kiln_report *report;
+  r.strides = strides;
+  r.n_strides = 1;
+  help_api_expect(&t, kiln_run_case(file_of_test, &r, KILN_ON_INTERP, 0, &report), KILN_INVALID,
+                  "--stride: kernel `k` has no tensor `W`");
+  stop(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_scratch),
       cmocka_unit_test(test_verified),
       cmocka_unit_test(test_self_checked),
       cmocka_unit_test(test_worst_element),

@@ -106,13 +106,13 @@ static void put_case(struct strbuf *out, const struct fe_case *c) {
 }
 
 static void put_kernel(struct strbuf *out, const struct fe_kernel *k) {
-  static const char *const kinds[] = {"in", "out", "inout", "scalar"};
+  static const char *const kinds[] = {"in", "out", "inout", "scalar", "scratch"};
   sb_printf(out, "kernel %s%s%s%s\n", k->name, k->has_legal ? " legal" : "",
             k->has_inputs ? " inputs" : "", k->has_oracle ? " oracle" : "");
   for (uint32_t i = 0; i < k->n_args; i++) {
     const struct fe_arg *a = &k->args[i];
-    sb_printf(out, "  %s%s %s %s", a->optional ? "optional " : "", kinds[a->kind], a->name,
-              a->dtype_const ? a->dtype_const : dtype_name(a->dtype));
+    sb_printf(out, "  %s%s%s %s %s", a->optional ? "optional " : "", a->zero ? "zero " : "",
+              kinds[a->kind], a->name, a->dtype_const ? a->dtype_const : dtype_name(a->dtype));
     for (uint32_t d = 0; d < a->rank; d++)
       sb_printf(out, " [%s]", a->dim_text[d]);
     sb_puts(out, "\n");
