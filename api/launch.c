@@ -73,8 +73,8 @@ struct args_call {
   struct kiln_launch *launch;
 };
 
-/* The caller's arguments against the module's: a runtime argument for each of these (an empty one for
- * scratch, which is not passed); NULL if one does not fit.
+/* The caller's arguments against the module's: a runtime argument for each of the module's (an
+ * empty one for scratch, which is not passed); NULL if one does not fit.
  * What dims and strides must be is checked by who runs them. */
 static struct rt_arg *convert_args(const struct args_call *c, const struct ir_module *m, bool gpu) {
   struct kiln_context *ctx = c->v->own.ctx;

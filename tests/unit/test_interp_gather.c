@@ -353,6 +353,69 @@ static void test_atomics(void **state) {
   }
 }
 
+/* The other domains: f16 sums unrounded in double, payloads as the ring and the order have them. */
+static void test_domains(void **state) {
+  (void)state;
+  static const char *const kinds[] = {"add", "min", "max", "exchange"};
+  static const double sums[] = {1 + 0x1p-20 + 0x1p-20, 0x1p-20, 1, 0x1p-20};
+  const int64_t x0 = (int64_t)1 << 62, v = x0 + 1;
+  static const bool of_f32[] = {false, true, true, true};
+  for (size_t k = 0; k < COUNT(kinds); k++)
+    for (int payload = 0; payload < 2; payload++) {
+      struct hi h;
+      enum dtype t = of_f32[k] ? DT_F32 : DT_F16;
+      double x[1] = {1}, value[2] = {0x1p-20, 0x1p-20};
+      int64_t px[1] = {x0}, pvalue[2] = {v, v}, two = 2;
+      hi_init(&h);
+      h.opt.domain = payload ? INTERP_ALGEBRAIC : INTERP_DOUBLE;
+      hi_tensor(&h, "X", IR_ARG_INOUT, t, "1");
+      hi_tensor(&h, "V", IR_ARG_IN, t, "2");
+      hi_begin(&h, "1");
+      struct ir_val zero = hi_index(&h, 0);
+      struct ir_val in[3] = {h.arg[0], hi_splat(&h, zero, 1, &two), hi_load1(&h, 1, zero, 2)};
+      struct ir_val r = ir_build1(&h.b, IR_ATOMIC, ir_type_of(h.m, in[2]), 3, in);
+      ir_set_attr(h.m, ir_value_at(h.m, r)->def,
+                  (struct ir_attr){.key = IR_ATTR_kind, .s = symtab_get(h.m->syms, kinds[k])});
+      hi_end(&h);
+      hi_bind_as(&h, 0, payload ? DT_S64 : DT_F64, payload ? (void *)px : x, (int64_t[]){1});
+      hi_bind_as(&h, 1, payload ? DT_S64 : DT_F64, payload ? (void *)pvalue : value,
+                 (int64_t[]){2});
+      hi_run_ok(&h);
+      hi_free(&h);
+      const int64_t payloads[] = {(int64_t)((uint64_t)x0 + 2 * (uint64_t)v), x0, v, v};
+      if (payload ? px[0] != payloads[k] : x[0] != sums[k])
+        fail_msg("atomic %s: %.17g, %lld", kinds[k], x[0], (long long)px[0]);
+    }
+}
+
+/* Indices beyond 2^31 and 2^32, in a tensor whose rows are all the same memory. */
+static void test_far_indices(void **state) {
+  (void)state;
+  const int64_t rows = INT64_C(51200) * 51200;
+  const int64_t at[5] = {0, rows - 1, rows, -1, INT64_C(1) << 33};
+  float row[4] = {1, 2, 3, 4}, got[5 * 4];
+  struct hi h;
+  hi_init(&h);
+  hi_tensor(&h, "X", IR_ARG_IN, DT_F32, "M,N");
+  hi_tensor(&h, "I", IR_ARG_IN, DT_S64, "5,1");
+  hi_tensor(&h, "O", IR_ARG_OUT, DT_F32, "5,4");
+  hi_begin(&h, "1");
+  struct ir_val zero = hi_index(&h, 0);
+  struct ir_val in[3] = {h.arg[0], hi_cast(&h, DT_INDEX, hi_load2(&h, 1, zero, zero, 5, 1)),
+                         hi_iota(&h, 1, 4)};
+  struct ir_type t = ir_tile(DT_F32, 2, (int64_t[]){5, 4});
+  hi_store2(&h, 2, zero, zero, ir_build1(&h.b, IR_GATHER, t, 3, in));
+  hi_end(&h);
+  hi_bind(&h, 0, row, (int64_t[]){rows, 4});
+  h.value[0].tensor.stride[0] = 0;
+  hi_bind(&h, 1, (void *)(uintptr_t)at, (int64_t[]){5, 1});
+  hi_bind(&h, 2, got, (int64_t[]){5, 4});
+  hi_run_ok(&h);
+  hi_free(&h);
+  for (int i = 0; i < 20; i++)
+    assert_true(got[i] == (i < 8 ? row[i % 4] : 0));
+}
+
 /* A histogram over the programs of a grid: any order gives the same counts. */
 static void test_histogram(void **state) {
   (void)state;
@@ -469,9 +532,10 @@ static void test_own_order(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gather),    cmocka_unit_test(test_scatter),
-      cmocka_unit_test(test_atomics),   cmocka_unit_test(test_histogram),
-      cmocka_unit_test(test_conflicts), cmocka_unit_test(test_own_order),
+      cmocka_unit_test(test_gather),      cmocka_unit_test(test_scatter),
+      cmocka_unit_test(test_atomics),     cmocka_unit_test(test_domains),
+      cmocka_unit_test(test_far_indices), cmocka_unit_test(test_histogram),
+      cmocka_unit_test(test_conflicts),   cmocka_unit_test(test_own_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
