@@ -165,21 +165,69 @@ static int64_t all_ones(enum dtype t) {
   return t == DT_BOOL ? 1 : dtype_kind(t) == DTK_UINT ? (INT64_C(1) << dtype_bits(t)) - 1 : -1;
 }
 
+/* x op y, where y is what the op that defines `of` is of. */
+static struct ir_val with_arg(struct canon *c, enum ir_opcode opcode, struct ir_type t,
+                              struct ir_val x, struct ir_val of) {
+  struct ir_val pair[2] = {x, arg_of(c, of, 0)};
+  return make(c, opcode, t, 2, pair);
+}
+
+/* x + -y is x - y. */
+static struct ir_val add_of_negated(struct canon *c, struct ir_type t, const struct ir_val *in) {
+  if (is_def(c, in[1], IR_NEG))
+    return with_arg(c, IR_SUB, t, in[0], in[1]);
+  return is_def(c, in[0], IR_NEG) ? with_arg(c, IR_SUB, t, in[1], in[0]) : none;
+}
+
+static struct ir_val reassociate(struct canon *c, enum ir_opcode opcode, struct ir_type t,
+                                 const struct ir_val *in);
+
+/* Of x and x, and of x op y and y or x: what is there already. */
+static struct ir_val same_extremum(struct canon *c, enum ir_opcode opcode, struct ir_type t,
+                                   const struct ir_val *in) {
+  if (in[0].id == in[1].id)
+    return in[0];
+  for (int i = 0; i < 2; i++)
+    if (is_def(c, in[i], opcode) &&
+        (arg_of(c, in[i], 0).id == in[1 - i].id || arg_of(c, in[i], 1).id == in[1 - i].id))
+      return in[i];
+  return reassociate(c, opcode, t, in);
+}
+
 static struct ir_val simplify_float(struct canon *c, enum ir_opcode opcode, struct ir_type t,
                                     const struct ir_val *in) {
   if (dtype_bits((enum dtype)t.dtype) < 16)
     return none;
   struct ir_val x = in[0];
   switch ((int)opcode) {
-  case IR_ADD: return is_float(c, in[1], -0.0) ? x : none;
-  case IR_SUB: return is_float(c, in[1], 0.0) ? x : none;
+  case IR_ADD: return is_float(c, in[1], -0.0) ? x : add_of_negated(c, t, in);
+  case IR_SUB:
+    if (is_float(c, in[1], 0.0))
+      return x;
+    return is_def(c, in[1], IR_NEG) ? with_arg(c, IR_ADD, t, x, in[1]) : none;
   case IR_MUL:
   case IR_DIV:
     if (is_float(c, in[1], 1.0))
       return x;
-    return is_float(c, in[1], -1.0) ? make(c, IR_NEG, t, 1, &x) : none;
+    if (is_float(c, in[1], -1.0))
+      return make(c, IR_NEG, t, 1, &x);
+    /* Signs cancel (of a quotient too, but that is no law of the algebraic domain). */
+    return opcode == IR_MUL && is_def(c, x, IR_NEG) && is_def(c, in[1], IR_NEG)
+               ? with_arg(c, opcode, t, arg_of(c, x, 0), in[1])
+               : none;
+  case IR_FMA: {
+    /* An exact product, or a sum that changes nothing. What does not fold must not fold so. */
+    struct ir_constant k;
+    if (is_float(c, in[1], 1.0) &&
+        !(ir_constant_of(c->m, x, &k) && ir_constant_of(c->m, in[2], &k)))
+      return make(c, IR_ADD, t, 2, (struct ir_val[]){x, in[2]});
+    if (is_float(c, in[2], -0.0) &&
+        !(ir_constant_of(c->m, x, &k) && ir_constant_of(c->m, in[1], &k)))
+      return make(c, IR_MUL, t, 2, in);
+    return none;
+  }
   case IR_MIN:
-  case IR_MAX: return x.id == in[1].id ? x : none;
+  case IR_MAX: return same_extremum(c, opcode, t, in);
   case IR_NEG: return is_def(c, x, IR_NEG) ? arg_of(c, x, 0) : none;
   case IR_ABS:
     if (is_def(c, x, IR_ABS))
@@ -193,7 +241,8 @@ static struct ir_val simplify_float(struct canon *c, enum ir_opcode opcode, stru
   }
 }
 
-/* x op c2 where x is y op c1: y op (c1 op c2), for sums and products that wrap. */
+/* x op c2 where x is y op c1: y op (c1 op c2), for ops that are associative: sums and products that
+ * wrap, extrema, bits. */
 static struct ir_val reassociate(struct canon *c, enum ir_opcode opcode, struct ir_type t,
                                  const struct ir_val *in) {
   struct ir_constant k[3] = {{0}}, r;
@@ -205,44 +254,154 @@ static struct ir_val reassociate(struct canon *c, enum ir_opcode opcode, struct 
   return make(c, opcode, t, 2, pair);
 }
 
+/* x + y - y and the like. A wrapped sum is one, too. */
+static struct ir_val cancel(struct canon *c, enum ir_opcode opcode, struct ir_type t,
+                            const struct ir_val *in) {
+  struct ir_val x = in[0], y = in[1];
+  if (opcode == IR_ADD) {
+    for (int i = 0; i < 2; i++)
+      if (is_def(c, in[i], IR_SUB) && arg_of(c, in[i], 1).id == in[1 - i].id)
+        return arg_of(c, in[i], 0); /* (a - b) + b */
+    return add_of_negated(c, t, in);
+  }
+  if (is_def(c, x, IR_ADD) && arg_of(c, x, 0).id == y.id)
+    return arg_of(c, x, 1); /* (y + b) - y */
+  if (is_def(c, x, IR_ADD) && arg_of(c, x, 1).id == y.id)
+    return arg_of(c, x, 0);
+  if (is_def(c, y, IR_NEG))
+    return with_arg(c, IR_ADD, t, x, y);
+  return is_int(c, x, 0) ? make(c, IR_NEG, t, 1, &y) : none;
+}
+
+static int64_t const_arg(const struct canon *c, struct ir_val v, enum ir_opcode opcode) {
+  int64_t k;
+  return is_def(c, v, opcode) && const_int(c, arg_of(c, v, 1), &k) ? k : 0;
+}
+
+static struct ir_val divide_int(struct canon *c, enum ir_opcode opcode, struct ir_type t,
+                                const struct ir_val *in) {
+  struct ir_val x = in[0];
+  int64_t k, inner;
+  if (!const_int(c, in[1], &k) || k == 0)
+    return none;
+  if (k == 1 || k == -1)
+    return opcode == IR_MOD ? build_int(c, t, 0) : k == 1 ? x : make(c, IR_NEG, t, 1, &x);
+  /* A product of an index does not overflow. */
+  if (t.dtype == DT_INDEX && const_arg(c, x, IR_MUL) == k)
+    return opcode == IR_MOD ? build_int(c, t, 0) : arg_of(c, x, 0);
+  if (opcode == IR_MOD)
+    return const_arg(c, x, IR_MOD) == k ? x : none;
+  inner = const_arg(c, x, IR_FLOORDIV);
+  struct ir_constant pair[3] = {{.i = inner}, {.i = k}}, product;
+  if (inner < 1 || k < 1 || __builtin_mul_overflow(inner, k, &(int64_t){0}) ||
+      !ir_fold(IR_MUL, (enum dtype)t.dtype, pair, &product) || product.i != inner * k)
+    return none;
+  struct ir_val once[2] = {arg_of(c, x, 0), build_constant(c, t, &product)};
+  return make(c, IR_FLOORDIV, t, 2, once);
+}
+
+/* Is one of x and y `not` of the other? */
+static bool is_complement(const struct canon *c, struct ir_val x, struct ir_val y) {
+  return (is_def(c, x, IR_NOT) && arg_of(c, x, 0).id == y.id) ||
+         (is_def(c, y, IR_NOT) && arg_of(c, y, 0).id == x.id);
+}
+
+/* x and (x or y) is x, and so on: other is the op inside. */
+static bool absorbs(const struct canon *c, struct ir_val x, struct ir_val y, enum ir_opcode other) {
+  return is_def(c, y, other) && (arg_of(c, y, 0).id == x.id || arg_of(c, y, 1).id == x.id);
+}
+
+static struct ir_val simplify_bits(struct canon *c, enum ir_opcode opcode, struct ir_type t,
+                                   const struct ir_val *in) {
+  struct ir_val x = in[0];
+  int64_t ones = all_ones((enum dtype)t.dtype);
+  int64_t neutral = opcode == IR_AND ? ones : 0, taking = opcode == IR_AND ? 0 : ones;
+  enum ir_opcode other = opcode == IR_AND ? IR_OR : IR_AND;
+  if (opcode == IR_XOR) {
+    if (x.id == in[1].id)
+      return build_int(c, t, 0);
+    if (is_int(c, in[1], 0))
+      return x;
+    if (is_int(c, in[1], ones))
+      return make(c, IR_NOT, t, 1, &x);
+    return is_complement(c, x, in[1]) ? build_int(c, t, ones) : reassociate(c, opcode, t, in);
+  }
+  if (x.id == in[1].id || is_int(c, in[1], neutral))
+    return x;
+  if (is_int(c, in[1], taking))
+    return in[1];
+  if (is_complement(c, x, in[1]))
+    return build_int(c, t, taking);
+  for (int i = 0; i < 2; i++)
+    if (absorbs(c, in[i], in[1 - i], other))
+      return in[i];
+  return reassociate(c, opcode, t, in);
+}
+
+/* The comparison that is true where this one is not, for integers; for floats only == and ~=. */
+static enum ir_opcode inverse(enum ir_opcode o, bool floats) {
+  switch ((int)o) {
+  case IR_EQ: return IR_NE;
+  case IR_NE: return IR_EQ;
+  case IR_LT: return floats ? IR_NO_OP : IR_GE;
+  case IR_LE: return floats ? IR_NO_OP : IR_GT;
+  case IR_GT: return floats ? IR_NO_OP : IR_LE;
+  case IR_GE: return floats ? IR_NO_OP : IR_LT;
+  default: return IR_NO_OP;
+  }
+}
+
+static struct ir_val simplify_not(struct canon *c, struct ir_type t, struct ir_val x) {
+  if (is_def(c, x, IR_NOT))
+    return arg_of(c, x, 0);
+  enum ir_opcode o = def_of(c, x)->opcode;
+  if (t.dtype != DT_BOOL || ir_info(o)->rule != IR_RULE_compare || c->uses.at[x.id] != 1)
+    return none;
+  struct ir_val pair[2] = {arg_of(c, x, 0), arg_of(c, x, 1)};
+  enum ir_opcode i = inverse(o, dtype_is_float((enum dtype)type_of(c, pair[0]).dtype));
+  return i ? make(c, i, t, 2, pair) : none;
+}
+
 static struct ir_val simplify_int(struct canon *c, enum ir_opcode opcode, struct ir_type t,
                                   const struct ir_val *in) {
-  struct ir_val x = in[0];
-  enum dtype dt = (enum dtype)t.dtype;
+  struct ir_val x = in[0], v;
   bool same = ir_info(opcode)->n_in == 2 && x.id == in[1].id;
   switch ((int)opcode) {
   case IR_ADD:
     if (is_int(c, in[1], 0))
       return x;
-    return reassociate(c, opcode, t, in);
+    v = cancel(c, opcode, t, in);
+    return v.id ? v : reassociate(c, opcode, t, in);
   case IR_SUB:
     if (same)
       return build_int(c, t, 0);
-    return is_int(c, in[1], 0) ? x : none;
+    return is_int(c, in[1], 0) ? x : cancel(c, opcode, t, in);
   case IR_MUL:
     if (is_int(c, in[1], 1))
       return x;
+    if (is_int(c, in[1], -1))
+      return make(c, IR_NEG, t, 1, &x);
     return is_int(c, in[1], 0) ? in[1] : reassociate(c, opcode, t, in);
-  case IR_FLOORDIV: return is_int(c, in[1], 1) ? x : none;
-  case IR_MOD: return is_int(c, in[1], 1) ? build_int(c, t, 0) : none;
+  case IR_FLOORDIV:
+  case IR_MOD: return divide_int(c, opcode, t, in);
   case IR_MIN:
-  case IR_MAX: return same ? x : none;
+  case IR_MAX:
+    /* min(x, max(x, y)) is x */
+    for (int i = 0; i < 2; i++)
+      if (absorbs(c, in[i], in[1 - i], opcode == IR_MIN ? IR_MAX : IR_MIN))
+        return in[i];
+    return same_extremum(c, opcode, t, in);
   case IR_AND:
-    if (same || is_int(c, in[1], all_ones(dt)))
-      return x;
-    return is_int(c, in[1], 0) ? in[1] : none;
   case IR_OR:
-    if (same || is_int(c, in[1], 0))
-      return x;
-    return is_int(c, in[1], all_ones(dt)) ? in[1] : none;
-  case IR_XOR:
-    if (same)
-      return build_int(c, t, 0);
-    if (is_int(c, in[1], 0))
-      return x;
-    return is_int(c, in[1], all_ones(dt)) ? make(c, IR_NOT, t, 1, &x) : none;
-  case IR_NOT: return is_def(c, x, IR_NOT) ? arg_of(c, x, 0) : none;
-  case IR_NEG: return is_def(c, x, IR_NEG) ? arg_of(c, x, 0) : none;
+  case IR_XOR: return simplify_bits(c, opcode, t, in);
+  case IR_NOT: return simplify_not(c, t, x);
+  case IR_NEG:
+    if (is_def(c, x, IR_SUB)) {
+      struct ir_val swapped[2] = {arg_of(c, x, 1), arg_of(c, x, 0)};
+      return make(c, IR_SUB, t, 2, swapped);
+    }
+    return is_def(c, x, IR_NEG) ? arg_of(c, x, 0) : none;
+  case IR_ABS: return is_def(c, x, IR_ABS) ? x : none;
   case IR_SHL:
   case IR_SHR: return is_int(c, in[1], 0) ? x : none;
   default: return none;
@@ -251,7 +410,11 @@ static struct ir_val simplify_int(struct canon *c, enum ir_opcode opcode, struct
 
 static struct ir_val simplify_compare(struct canon *c, enum ir_opcode opcode, struct ir_type t,
                                       const struct ir_val *in) {
-  bool floats = dtype_is_float((enum dtype)type_of(c, in[0]).dtype);
+  enum dtype from = (enum dtype)type_of(c, in[0]).dtype;
+  bool floats = dtype_is_float(from);
+  int64_t k;
+  if (from == DT_BOOL && const_int(c, in[1], &k)) /* mask == true */
+    return (k != 0) == (opcode == IR_EQ) ? in[0] : make(c, IR_NOT, t, 1, in);
   if (in[0].id != in[1].id)
     return none;
   if (opcode == IR_LT || opcode == IR_GT) /* NaN: false as well */
@@ -269,9 +432,22 @@ static struct ir_val simplify_select(struct canon *c, struct ir_type t, const st
     struct ir_val swapped[3] = {arg_of(c, in[0], 0), in[2], in[1]};
     return make(c, IR_SELECT, t, 3, swapped);
   }
-  if (t.dtype == DT_BOOL && is_int(c, in[1], 1) && is_int(c, in[2], 0))
-    return in[0];
-  return none;
+  /* the same mask inside */
+  for (uint32_t i = 1; i < 3; i++)
+    if (is_def(c, in[i], IR_SELECT) && arg_of(c, in[i], 0).id == in[0].id) {
+      struct ir_val one[3] = {in[0], in[1], in[2]};
+      one[i] = arg_of(c, in[i], i);
+      return make(c, IR_SELECT, t, 3, one);
+    }
+  if (t.dtype != DT_BOOL)
+    return none;
+  if (is_int(c, in[1], 1)) {
+    struct ir_val either[2] = {in[0], in[2]};
+    return is_int(c, in[2], 0) ? in[0] : make(c, IR_OR, t, 2, either);
+  }
+  if (is_int(c, in[2], 0))
+    return make(c, IR_AND, t, 2, in);
+  return is_int(c, in[1], 0) && is_int(c, in[2], 1) ? make(c, IR_NOT, t, 1, in) : none;
 }
 
 static struct ir_val simplify_cast(struct canon *c, struct ir_type t, struct ir_val x) {
@@ -356,6 +532,26 @@ static struct ir_val simplify_transpose(struct canon *c, struct ir_op o, struct 
   return v;
 }
 
+static struct ir_val simplify_extract(struct canon *c, struct ir_op o, struct ir_val x) {
+  struct ir_type t = type_of(c, ir_op_at(c->m, o)->out[0]);
+  if (ir_type_eq(t, type_of(c, x)))
+    return x;
+  if (!is_def(c, x, IR_EXTRACT))
+    return none;
+  const struct ir_attr *at = ir_get_attr(c->m, o, IR_ATTR_offsets);
+  const struct ir_attr *inner = ir_get_attr(c->m, ir_value_at(c->m, x)->def, IR_ATTR_offsets);
+  int64_t both[IR_MAX_RANK];
+  struct ir_attr a = {.key = IR_ATTR_offsets, .ints = both, .n_ints = at->n_ints};
+  for (uint32_t i = 0; i < at->n_ints; i++)
+    both[i] = at->ints[i] + inner->ints[i];
+  struct ir_val y = arg_of(c, x, 0);
+  if (ir_type_eq(t, type_of(c, y)))
+    return y;
+  struct ir_val v = build(c, IR_EXTRACT, t, 1, &y);
+  ir_set_attr(c->m, ir_value_at(c->m, v)->def, a);
+  return v;
+}
+
 static struct ir_val simplify_shape(struct canon *c, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(c->m, o);
   struct ir_type t = type_of(c, n->out[0]);
@@ -376,7 +572,10 @@ static struct ir_val simplify_shape(struct canon *c, struct ir_op o) {
     struct ir_val y = arg_of(c, x, 0);
     return build(c, IR_ITEM, t, 1, &y);
   }
-  bool extremum = n->opcode == IR_REDUCE_MAX || n->opcode == IR_REDUCE_MIN;
+  if (n->opcode == IR_EXTRACT)
+    return simplify_extract(c, o, x);
+  bool extremum = n->opcode == IR_REDUCE_MAX || n->opcode == IR_REDUCE_MIN ||
+                  n->opcode == IR_REDUCE_ANY || n->opcode == IR_REDUCE_ALL;
   return extremum && ir_type_eq(t, type_of(c, x)) ? x : none;
 }
 
@@ -525,7 +724,11 @@ static struct ir_val simplify(struct canon *c, struct ir_op o) {
   case IR_ITEM:
   case IR_REDUCE_SUM:
   case IR_REDUCE_MAX:
-  case IR_REDUCE_MIN: return simplify_shape(c, o);
+  case IR_REDUCE_MIN:
+  case IR_REDUCE_ANY:
+  case IR_REDUCE_ALL:
+  case IR_EXTRACT: return simplify_shape(c, o);
+  case IR_CONCAT: return n->n_in == 1 ? n->in[0] : none;
   case IR_IOTA: {
     struct ir_type t = type_of(c, n->out[0]);
     return ir_elems(t) == 1 ? build_int(c, t, 0) : none;

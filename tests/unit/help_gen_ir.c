@@ -612,6 +612,36 @@ static void gen_random(struct gen *g) {
   set_int(g, op(g, IR_RANDOM, with_dtype(t, DT_S32), 2, in), IR_ATTR_word, below(g, 4));
 }
 
+/* A tile of what the inputs of rank 2 hold, cast to t; no pad, no constant. */
+static struct ir_val plain_load(struct gen *g, struct ir_type t) {
+  uint32_t k;
+  do
+    k = below(g, COUNT(arg_rows));
+  while (!is_read(g, k) || arg_rows[k].rank != 2);
+  struct ir_val in[3] = {body_arg(g, k), chance(g, 60) ? g->zero : need(g, ir_scalar(DT_INDEX)),
+                         g->zero};
+  struct ir_val v = op(g, IR_LOAD, with_dtype(t, arg_rows[k].t), 3, in);
+  return t.dtype == arg_rows[k].t ? v : cast_to(g, (enum dtype)t.dtype, v);
+}
+
+/* Dots of small whole numbers, added to such: exact in any order. Those from zero have no other
+ * use, so that no pass can add them to anything else. */
+static void exact_dot(struct gen *g, struct ir_type a, struct ir_type b, struct ir_type t) {
+  struct ir_val in[3], sum[2];
+  in[0] = plain_load(g, a);
+  in[1] = plain_load(g, b);
+  in[2] = sum[0] = plain_load(g, t);
+  if (chance(g, 40)) {
+    op(g, IR_DOT, t, 3, in);
+    return;
+  }
+  struct ir_val s = ir_const_int(&g->b, (enum dtype)t.dtype, 0);
+  in[2] = ir_build1(&g->b, IR_SPLAT, t, 1, &s);
+  made(g, IR_DOT);
+  sum[1] = ir_build1(&g->b, IR_DOT, t, 3, in);
+  op(g, IR_ADD, t, 2, chance(g, 50) ? sum : (struct ir_val[]){sum[1], sum[0]});
+}
+
 static void gen_dot(struct gen *g) {
   static const enum dtype pairs[][2] = {{DT_BF16, DT_F32}, {DT_F16, DT_F32},  {DT_F16, DT_F16},
                                         {DT_F32, DT_F32},  {DT_E4M3, DT_F32}, {DT_E5M2, DT_F32},
@@ -623,6 +653,10 @@ static void gen_dot(struct gen *g) {
   int64_t m = chance(g, 50) ? 4 : 8, n = chance(g, 50) ? 4 : 8, k = chance(g, 50) ? 4 : 8;
   int64_t da[2] = {m, k}, db[2] = {k, n}, dc[2] = {m, n};
   struct ir_type t = ir_tile(pairs[p][1], 2, dc);
+  if (g->opt->exact_dots) {
+    exact_dot(g, ir_tile(pairs[p][0], 2, da), ir_tile(pairs[p][0], 2, db), t);
+    return;
+  }
   struct ir_val in[3] = {
       need(g, ir_tile(pairs[p][0], 2, da)), need(g, ir_tile(pairs[p][0], 2, db)), {0}};
   bool zero = !g->opt->plain_dots && chance(g, 50);

@@ -23,6 +23,7 @@ struct gen_ir {
   bool (*allowed)(enum ir_opcode o);
   enum gen_smooth smooth;
   bool plain_dots; /* no dot starts at a constant zero: see rule 4 of pass_canonicalise.c */
+  bool exact_dots; /* dots of small whole numbers, if memory holds such: any order, same bits */
   uint32_t count[IR_OPCODE_COUNT]; /* out: ops made, added up over calls */
 };
 

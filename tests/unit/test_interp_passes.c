@@ -357,6 +357,152 @@ static void test_identities(void **state) {
   }
 }
 
+/* Patterns of several ops, in the order of a stack: x y z, whole constants, ops; on all pairs of
+ * special values. gone: the op that is not there after the passes (8-bit floats aside). */
+static const struct {
+  const char *text, *gone;
+  enum { INTS = 1, FLOATS = 2, ANY = 3 } on;
+} patterns[] = {
+    {"x y sub y add", "sub", INTS},
+    {"y x y sub add", "sub", INTS},
+    {"x y add y sub", "sub", INTS},
+    {"x y add x sub", "sub", INTS},
+    {"x y sub y add", NULL, FLOATS},
+    {"x y add y sub", NULL, FLOATS},
+    {"x y neg add", "neg", ANY},
+    {"x neg y add", "neg", ANY},
+    {"x y neg sub", "neg", ANY},
+    {"0 x sub", "sub", INTS},
+    {"0 x sub", NULL, FLOATS},
+    {"x y sub neg", "neg", INTS},
+    {"x y sub neg", NULL, FLOATS},
+    {"x neg y neg mul", "neg", FLOATS},
+    {"x neg y neg div", NULL, FLOATS},
+    {"x -1 mul", "mul", INTS},
+    {"x 1 y fma", "fma", FLOATS},
+    {"x y -0 fma", "fma", FLOATS},
+    {"x y 0 fma", NULL, FLOATS},
+    {"x -1 floordiv", "floordiv", INTS},
+    {"x -1 mod", "mod", INTS},
+    {"x 3 mul 3 floordiv", NULL, INTS},
+    {"x 3 mul 3 mod", NULL, INTS},
+    {"x 3 floordiv 5 floordiv", NULL, INTS},
+    {"x 100 floordiv 100 floordiv", NULL, INTS},
+    {"x -3 floordiv 5 floordiv", NULL, INTS},
+    {"x 7 mod 7 mod", NULL, INTS},
+    {"x -7 mod -7 mod", NULL, INTS},
+    {"x y min y min", NULL, ANY},
+    {"x x y max max", NULL, ANY},
+    {"x x y max min", "max", INTS},
+    {"x y min y max", "min", INTS},
+    {"x x y max min", NULL, FLOATS},
+    {"x 3 min 5 min", NULL, ANY},
+    {"x -1 max 2 max", NULL, ANY},
+    {"x abs abs", NULL, ANY},
+    {"x x y or and", "or", INTS},
+    {"x x y and or", "and", INTS},
+    {"x x not and", "not", INTS},
+    {"x not x or", "not", INTS},
+    {"x x not xor", "not", INTS},
+    {"x 12 and 10 and", NULL, INTS},
+    {"x 12 or 3 or", NULL, INTS},
+    {"x 12 xor 12 xor", NULL, INTS},
+    {"x y lt not z y select", "not", INTS},
+    {"x y le not z y select", NULL, FLOATS},
+    {"x y eq not z y select", "not", ANY},
+    {"x y gt x y gt z y select y select", NULL, ANY},
+    {"x y gt x x y gt z y select select", NULL, ANY},
+};
+
+static const char *const words[] = {"x", "y", "z"};
+
+/* NULL: a word of another kind. */
+static struct ir_val pattern_value(struct hi *h, const struct ir_val *xyz, struct ir_type t,
+                                   const char *word, size_t n) {
+  for (size_t i = 0; i < COUNT(words); i++)
+    if (n == 1 && *word == *words[i])
+      return xyz[i];
+  bool number = (*word >= '0' && *word <= '9') || (*word == '-' && n > 1);
+  if (!number)
+    return (struct ir_val){0};
+  double value = strtod(word, NULL);
+  struct ir_val k = dtype_is_float((enum dtype)t.dtype)
+                        ? hi_num(h, (enum dtype)t.dtype, value)
+                        : ir_const_int(&h->b, (enum dtype)t.dtype,
+                                       ref_wrap((enum dtype)t.dtype, (uint64_t)(int64_t)value));
+  return hi_splat(h, k, 1, t.dim);
+}
+
+static void check_pattern(size_t p, enum dtype t) {
+  enum { W = COUNT(float_constants) * COUNT(float_constants) };
+  struct hi h;
+  hi_init(&h);
+  for (size_t i = 0; i < COUNT(words); i++)
+    hi_tensor(&h, words[i], IR_ARG_IN, t, "N");
+  hi_tensor(&h, "O", IR_ARG_OUT, t, "N");
+  hi_begin(&h, "1");
+  struct ir_val zero = hi_index(&h, 0), xyz[3], stack[16];
+  for (uint32_t i = 0; i < 3; i++)
+    xyz[i] = hi_load1(&h, i, zero, W);
+  uint32_t n = 0;
+  for (const char *s = patterns[p].text; *s; s += *s == ' ') {
+    size_t len = strcspn(s, " ");
+    struct ir_val v = pattern_value(&h, xyz, ir_type_of(h.m, xyz[0]), s, len);
+    enum ir_opcode op;
+    if (!v.id) {
+      assert_true(ir_find_opcode(s, len, &op));
+      uint32_t k = ir_info(op)->n_in;
+      assert_true(n >= k);
+      n -= k;
+      v = k == 1   ? hi_op1(&h, op, stack[n])
+          : k == 2 ? hi_op2(&h, op, stack[n], stack[n + 1])
+                   : hi_op3(&h, op, stack[n], stack[n + 1], stack[n + 2]);
+    }
+    stack[n++] = v;
+    s += len;
+  }
+  assert_int_equal(n, 1);
+  hi_store1(&h, 3, zero, stack[0]);
+  hi_end(&h);
+  struct help_arena a;
+  help_arena_init(&a);
+  struct dims dims = {.m = h.m, .value = {W}};
+  uint32_t n_passes;
+  ir_tile_pipeline(&n_passes);
+  struct ir_module *m = pass_on(h.m, &a.arena, 0, n_passes);
+  for (int turn = 0; turn < 2; turn++) {
+    struct data *d = turn ? &after : &before;
+    fill(h.m, &dims, 1, d);
+    for (int64_t i = 0; i < W && now.domain == INTERP_ROUNDED; i++)
+      for (int64_t k = 0; k < 3; k++) {
+        int64_t c = (k == 0 ? i : k == 1 ? i / 17 : i * 7 + 3) % 17;
+        if (dtype_is_float(t))
+          ref_put(t, d->arg[k], i, (long double)float_constants[c]);
+        else
+          ref_put_bits(t, d->arg[k], i, (uint64_t)(c * c * c - 60) ^ (c % 5 ? 0 : ~UINT64_C(0)));
+      }
+    run(turn ? m : h.m, d);
+  }
+  compare(h.m, &before, &after, patterns[p].text);
+  enum ir_opcode gone;
+  for (struct ir_op o = ir_block_at(m, m->body)->first; patterns[p].gone && o.id;
+       o = ir_op_at(m, o)->next) {
+    assert_true(ir_find_opcode(patterns[p].gone, strlen(patterns[p].gone), &gone));
+    if (ir_op_at(m, o)->opcode == gone && dtype_bits(t) >= 16)
+      fail_msg("%s on %s: `%s` is still there", patterns[p].text, dtype_name(t), patterns[p].gone);
+  }
+  arena_free(&a.arena);
+  hi_free(&h);
+}
+
+static void test_patterns(void **state) {
+  (void)state;
+  for (size_t p = 0; p < COUNT(patterns); p++)
+    for (size_t k = 0; k < COUNT(types); k++)
+      if (patterns[p].on & (dtype_is_float(types[k]) ? FLOATS : INTS))
+        check_pattern(p, types[k]);
+}
+
 /* Casts of casts: only those between whose types nothing is lost may go. */
 static void test_cast_chains(void **state) {
   (void)state;
@@ -508,6 +654,7 @@ static void test_algebraic(void **state) {
   test_folding_of_bools(state);
   test_folding_of_casts(state);
   test_identities(state);
+  test_patterns(state);
   test_cast_chains(state);
   test_redundant(state);
   now.domain = INTERP_ROUNDED;
@@ -517,8 +664,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_folding),          cmocka_unit_test(test_folding_of_bools),
       cmocka_unit_test(test_folding_of_casts), cmocka_unit_test(test_identities),
-      cmocka_unit_test(test_cast_chains),      cmocka_unit_test(test_redundant),
-      cmocka_unit_test(test_generated),        cmocka_unit_test(test_algebraic),
+      cmocka_unit_test(test_patterns),         cmocka_unit_test(test_cast_chains),
+      cmocka_unit_test(test_redundant),        cmocka_unit_test(test_generated),
+      cmocka_unit_test(test_algebraic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
