@@ -35,7 +35,8 @@ static void check_seed(uint64_t seed, const struct ir_pass *passes, uint32_t n, 
   help_arena_init(&h);
   assert_true(diag_init(&diags, &mem_libc));
   /* With any bits in memory the order of a dot's sum shows; with small integers it cannot. */
-  struct gen_ir g = {.seed = seed, .n_ops = 150, .max_depth = 3, .plain_dots = !integers, .exact_dots = integers};
+  struct gen_ir g = {
+      .seed = seed, .n_ops = 150, .max_depth = 3, .plain_dots = !integers, .exact_dots = integers};
   struct ir_module *m = gen_ir(&h.arena, &g);
   if (!ir_verify(m, &diags)) {
     hm_print_diags(&diags);
