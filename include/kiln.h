@@ -64,14 +64,15 @@ enum kiln_log_level { KILN_LOG_INFO, KILN_LOG_WARNING, KILN_LOG_ERROR };
 
 struct kiln_context_options {
   size_t struct_size; /* sizeof(struct kiln_context_options) */
-  /* Allocator: new_size 0 frees; NULL return = failure. NULL = the C library's. */
+  /* Allocator: new_size 0 frees; NULL return = failure. NULL = the C library's. The interpreter's
+   * threads call it too, one at a time, while the call that started them waits. */
   void *(*alloc)(void *user, void *p, size_t old_size, size_t new_size);
   void *alloc_user;
   /* Progress and findings as they happen; NULL = silent. */
   void (*log)(void *user, enum kiln_log_level level, const char *text);
   void *log_user;
   /* Polled in long work; return true to stop with KILN_INTERRUPTED. NULL = never. Must be
-   * async-safe with respect to the caller's own use. */
+   * async-safe with respect to the caller's own use. Called on the thread that made the call. */
   bool (*interrupted)(void *user);
   void *interrupted_user;
   /* The compile helper. NULL = compile in process. */
@@ -286,7 +287,7 @@ enum kiln_case_flags {
   /* Against the oracle, by the error policy. In the interpreter, kernels with merge functions once
    * more with their loops run in parts. */
   KILN_CASE_VERIFY = 1,
-  KILN_CASE_EXACT = 2,  /* also on integer-valued inputs, bitwise */
+  KILN_CASE_EXACT = 2, /* also on integer-valued inputs, bitwise */
   KILN_CASE_TIME = 4, /* GPU only; with KILN_CASE_PEERS against cuBLAS where it has the operation */
   KILN_CASE_PEERS = 8,
   /* Instead of all that, in the interpreter: the kernel as traced, after the tile passes, with its
@@ -320,8 +321,7 @@ struct kiln_reduce_options {
  * kiln_reduce; NULL if there was nothing to reduce. */
 KILN_API enum kiln_status kiln_reduce(struct kiln_context *ctx, const char *path, const char *root,
                                       const struct kiln_request *req,
-                                      const struct kiln_reduce_options *options,
-                                      const char **text);
+                                      const struct kiln_reduce_options *options, const char **text);
 
 /* ---- environment ---- */
 

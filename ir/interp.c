@@ -70,21 +70,27 @@ static void set_entry(struct interp *in, const struct interp_arg *args) {
   KILN_ASSERT(next + m->n_grid == body->args.n);
 }
 
-static void run_programs(struct interp *in) {
+void interp_run_program(struct interp *in, uint64_t i, uint64_t n) {
   const struct ir_blocknode *body = ir_block_at(in->m, in->m->body);
+  uint64_t p = in->opt.grid_seed ? permute(i, n, in->opt.grid_seed) : i;
+  in->program = (uint32_t)(p + 1); /* a serial only where races are checked: then it fits */
+  if (!in->program)
+    in->program = 1;
+  for (uint32_t k = 0; k < in->m->n_grid; k++) {
+    in->at[k] = (int64_t)(p % (uint64_t)in->grid[k]);
+    p /= (uint64_t)in->grid[k];
+    *(int64_t *)val_buf(in, body->args.at[body->args.n - in->m->n_grid + k]) = in->at[k];
+  }
+  in->cut_state = mix(in->opt.cut_seed + i);
+  interp_exec_body(in);
+}
+
+static void run_programs(struct interp *in) {
   uint64_t n = (uint64_t)in->grid[0] * (uint64_t)in->grid[1] * (uint64_t)in->grid[2];
   for (uint64_t i = 0; i < n && !in->stopped; i++) {
-    uint64_t p = in->opt.grid_seed ? permute(i, n, in->opt.grid_seed) : i;
-    in->program = (uint32_t)(p + 1); /* a serial only where races are checked: then it fits */
-    if (!in->program)
-      in->program = 1;
-    for (uint32_t k = 0; k < in->m->n_grid; k++) {
-      in->at[k] = (int64_t)(p % (uint64_t)in->grid[k]);
-      p /= (uint64_t)in->grid[k];
-      *(int64_t *)val_buf(in, body->args.at[body->args.n - in->m->n_grid + k]) = in->at[k];
-    }
-    in->cut_state = mix(in->opt.cut_seed + i);
-    interp_exec_body(in);
+    if (interp_run_parallel(in, i, n))
+      break;
+    interp_run_program(in, i, n);
   }
   if (in->n_races > INTERP_MAX_RACES)
     diag_report(in->diags, DIAG_ERROR, DIAG_RACE, DIAG_NOWHERE,
@@ -97,7 +103,7 @@ static void mark_stored(void *user, struct ir_module *m, struct ir_op o) {
   uint32_t arg;
   if ((ir_info(ir_op_at(m, o)->opcode)->traits & IR_WRITES) &&
       ir_view_arg(m, ir_op_at(m, o)->in[0], &arg))
-    in->bound[arg].tracked = true;
+    in->bound[arg].stored = true;
 }
 
 struct run {
@@ -119,8 +125,11 @@ static void run(void *user) {
   interp_plan(in);
   if (in->opt.cut_seed)
     interp_cut_prepare(in);
-  if (in->opt.check_races) /* the walk hands out a module that may be changed; this one does not */
-    ir_walk((struct ir_module *)in->m, in->m->body, mark_stored, in);
+  /* The walk hands out a module that may be changed; this one does not. */
+  ir_walk((struct ir_module *)(uintptr_t)in->m, in->m->body, mark_stored, in);
+  for (uint32_t k = 0; k < in->m->args.n; k++)
+    in->bound[k].tracked = in->opt.check_races && in->bound[k].stored;
+  interp_threads_prepare(in);
   set_entry(in, r->args);
   run_programs(in);
   r->ok = !in->stopped && !in->n_races;

@@ -57,6 +57,7 @@ struct interp_options {
    * then merged. The results are the same but for the order of sums: to the bit on integers and in
    * the algebraic domain. */
   uint64_t cut_seed;
+  uint32_t threads; /* 0: as many as processors; results do not depend on it */
   uint64_t max_steps; /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
   /* Asked every few milliseconds; true stops the run (DIAG_INTERRUPTED). May be NULL. */
   bool (*interrupted)(void *user);

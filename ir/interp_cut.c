@@ -15,6 +15,7 @@ void interp_cut_begin(struct interp *in) {
   struct ir_merges merges = {.arena = in->arena};
   ir_add_merges(copy, &merges);
   in->m = copy;
+  in->n_cuts = merges.list.n;
   in->cuts = ARENA_ARRAY(in->arena, struct interp_cut, merges.list.n + 1);
   in->cut_of = ARENA_ARRAY(in->arena, uint32_t, copy->ops.n);
   for (uint32_t i = 0; i < merges.list.n; i++) {

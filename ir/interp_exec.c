@@ -244,6 +244,10 @@ static void count_step(struct interp *in, struct ir_op o) {
   if (in->work < in->poll_at)
     return;
   in->poll_at = in->work + POLL_WORK;
+  if (in->team) {
+    interp_team_poll(in, o);
+    return;
+  }
   if (in->opt.interrupted && in->opt.interrupted(in->opt.user))
     interp_fail(in, o, DIAG_INTERRUPTED, "interrupted while interpreting");
 }

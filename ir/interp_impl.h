@@ -30,7 +30,8 @@ struct shadow {
 /* A tensor argument as bound for the run. */
 struct interp_bound {
   struct interp_tensor t;
-  bool tracked;              /* race checks: some op stores to it */
+  bool stored;               /* some op stores to it */
+  bool tracked;              /* and races are checked */
   struct map pages;          /* element offset / SHADOW_PAGE -> index + 1 into page */
   VEC(struct shadow *) page; /* arena memory */
   int64_t last_key;          /* the page found last */
@@ -90,6 +91,7 @@ struct interp {
   uint32_t *slot;    /* by value: 1-based slot, 0 for views */
   uint32_t *view_at; /* by value: index into `views` */
   struct interp_view *views;
+  uint32_t n_views;
   uint32_t *last_use; /* by value: the op of its own block that uses it last, 0 if none */
   void **buf;         /* by slot */
   size_t *buf_bytes;
@@ -103,6 +105,7 @@ struct interp {
 
   /* Loops that run in parts (cut_seed), and by op of theirs: index + 1 into it */
   struct interp_cut *cuts;
+  uint32_t n_cuts;
   uint32_t *cut_of;
   uint64_t cut_state;
 
@@ -113,6 +116,12 @@ struct interp {
   uint64_t steps, work, poll_at;
   uint64_t n_races;
   bool stopped; /* an error was reported: unwind */
+
+  /* Threads: programs run one by one if `serial`. Of a worker: its team, whether it is the thread
+   * that called, and the steps that the team knows of. */
+  bool serial, is_caller;
+  struct interp_team *team;
+  uint64_t steps_told;
 };
 
 /* Bytes of one cell, and its kind for a dtype in the run's domain. */
@@ -164,6 +173,16 @@ static inline struct interp_view *val_view(const struct interp *in, struct ir_va
 
 /* interp_plan.c: gives every value its slot. */
 void interp_plan(struct interp *in);
+
+/* interp.c: runs program number i of n; at the end look at `stopped`. */
+void interp_run_program(struct interp *in, uint64_t i, uint64_t n);
+
+/* interp_threads.c. prepare: which kernels run serially. run: programs [first, n) over threads, if
+ * that pays; true if they are done (or `stopped`: interrupted), false: run them one by one, nothing
+ * has changed. poll: of a worker, from time to time. */
+void interp_threads_prepare(struct interp *in);
+bool interp_run_parallel(struct interp *in, uint64_t first, uint64_t n);
+void interp_team_poll(struct interp *in, struct ir_op o);
 
 /* interp_bind.c: dims, shapes, facts, grid. False after an error. */
 bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_args);

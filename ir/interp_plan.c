@@ -168,7 +168,8 @@ void interp_plan(struct interp *in) {
   take_args(&p, m->body);
   plan_block(&p, m->body);
   in->n_slots = p.n_slots;
-  in->views = ARENA_ARRAY(a, struct interp_view, p.n_views + 1);
+  in->n_views = p.n_views + 1;
+  in->views = ARENA_ARRAY(a, struct interp_view, in->n_views);
   in->buf = ARENA_ARRAY(a, void *, p.n_slots + 1);
   for (uint32_t s = 1; s <= p.n_slots; s++)
     in->buf[s] = arena_get(a, in->buf_bytes[s]);

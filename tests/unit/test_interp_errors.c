@@ -314,7 +314,8 @@ static void test_bad_step(void **state) {
   }
 }
 
-/* A run uses no more memory for more programs and iterations: all values have their slots. */
+/* A run uses no more memory for more programs and iterations: all values have their slots, as many
+ * times as there are threads. */
 static void test_memory_is_bounded(void **state) {
   (void)state;
   int64_t peak[2];
@@ -336,6 +337,7 @@ static void test_memory_is_bounded(void **state) {
     h.value[n].i = longer ? 100 : 2;
     h.opt.print = keep_line;
     h.opt.user = &lines;
+    h.opt.threads = 1;
     assert_true(interp_run(h.m, h.value, 1, &h.opt, &h.diags, &mem.alloc));
     assert_int_equal(mem.live_blocks, 0);
     peak[longer] = (int64_t)mem.calls;
