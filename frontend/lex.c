@@ -482,8 +482,8 @@ void fe_lex_init(struct fe_lexer *x, uint32_t file, const char *text, size_t n) 
   x->has_ahead = false;
   if (n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
     x->p = x->line_start = text + 3;
-  if (look(x, 0) == '#') /* a first line for the shell */
-    while (look(x, 0) >= 0 && *x->p != '\n' && *x->p != '\r')
+  if (look(x, 0) == '#') /* a first line for the shell; as in stock Lua, only \n ends it */
+    while (look(x, 0) >= 0 && *x->p != '\n')
       x->p++;
   fe_lex_next(x);
 }

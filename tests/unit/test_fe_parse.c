@@ -417,6 +417,8 @@ static void test_refused_by_kiln(void **state) {
 /* A first line for the shell and a byte order mark, as luaL_loadfile takes them. */
 static void test_file_heads(void **state) {
   (void)state;
+  check_diag("#!/bin/lua\rx = =\r\nx = =",
+             "k.lua:2:5: error: unexpected symbol near '=' [K0101]\n");
   check_diag("#!/usr/bin/lua\nx = =", "k.lua:2:5: error: unexpected symbol near '=' [K0101]\n");
   check_diag("\xEF\xBB\xBFx = =", "k.lua:1:5: error: unexpected symbol near '=' [K0101]\n");
   check_diag("\xEF\xBB\xBF# x\nreturn 1", "");
