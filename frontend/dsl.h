@@ -357,6 +357,9 @@ void dsl_push_dtype(lua_State *L, enum dtype t);
 bool dsl_to_dtype(lua_State *L, int idx, enum dtype *out);
 /* The dtype at a stack index; reports and returns false if it is none. */
 bool dsl_dtype_at(struct fe_file *f, int idx, const char *what, enum dtype *out);
+/* A plain number, a plain integer, for functions of oracles; an error otherwise ends the call. */
+double dsl_number_at(struct fe_file *f, int idx, const char *what);
+int64_t dsl_integer_at(struct fe_file *f, int idx, const char *what);
 /* A plain integer of at least 1 (64.0 is one); reports otherwise. */
 bool dsl_size_at(struct fe_file *f, int idx, const char *what, int64_t *out);
 /* Sizes given as the stack's values first..last, or as one list there. False after an error. */
@@ -419,6 +422,8 @@ struct dsl_arg_spec {
 const struct dsl_arg_spec *dsl_to_arg(lua_State *L, int idx);
 void dsl_open_arg(lua_State *L, struct fe_file *f);
 void dsl_read_schedule(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx);
+/* "kernel `name`"; "this kernel" while it has none. */
+const char *dsl_kernel_text(struct fe_file *f, const struct fe_kernel *k);
 void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx);
 /* Keys of the table at idx in byte order; reports keys that are not strings. In fe_arena. */
 const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const char *what,

@@ -196,7 +196,7 @@ void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn
     if (!a) {
       if (lua_type(L, idx + k) != LUA_TNUMBER)
         fe_error(f->fe, DIAG_OPERAND, "%s takes arrays and numbers, got %s", what,
-                 fe_describe(f->fe, idx + k));
+                 dsl_describe(f, idx + k));
       continue;
     }
     if (!first) {
@@ -351,7 +351,7 @@ struct dsl_array *dsl_array_self(lua_State *L, const char *what) {
   struct dsl_array *a = dsl_to_array(L, 1);
   if (!a)
     fe_error(dsl_of(L)->fe, DIAG_OPERAND, ":%s takes an array, got %s", what,
-             fe_describe(dsl_of(L)->fe, 1));
+             dsl_describe(dsl_of(L), 1));
   return a;
 }
 
@@ -426,19 +426,20 @@ int dsl_fn_array_col(lua_State *L) {
 int dsl_fn_array_reshape(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   struct dsl_array *a = dsl_array_self(L, "reshape(...)");
-  int n = lua_gettop(L) - 1;
+  uint32_t n;
   int64_t dim[IR_MAX_RANK], count = 1;
-  if (n > IR_MAX_RANK)
-    fe_error(f->fe, DIAG_OPERAND, "arrays have at most %d dims", IR_MAX_RANK);
-  for (int d = 0; d < n; d++) {
-    dim[d] = luaL_checkinteger(L, d + 2);
-    if (dim[d] < 0 || __builtin_mul_overflow(count, dim[d], &count))
-      count = -1;
+  if (!dsl_sizes_at(f, 2, lua_gettop(L), ":reshape(...)", &n, dim)) {
+    dsl_push(f, NULL);
+    return 1;
   }
+  for (uint32_t d = 0; d < n; d++)
+    if (__builtin_mul_overflow(count, dim[d], &count))
+      count = INT64_MAX;
   if (count != dsl_array_count(a))
-    fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":reshape of %s to %" PRId64 " elements",
-             dsl_array_shape(f, a), count);
-  struct dsl_array *r = dsl_new_array(L, f, (uint32_t)n, dim);
+    fe_error(f->fe, DIAG_SHAPE_MISMATCH,
+             ":reshape of %s: %" PRId64 " elements cannot become %" PRId64, dsl_array_shape(f, a),
+             dsl_array_count(a), count);
+  struct dsl_array *r = dsl_new_array(L, f, n, dim);
   dsl_array_copy(a, r->data);
   return 1;
 }
@@ -464,9 +465,8 @@ static int array_index(lua_State *L) {
   uint32_t n;
   const char *const *names = dsl_names(f, DSL_OF_array, &n);
   const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
-  fe_error(f->fe, DIAG_OPERAND, "an array has no %s%s; it has %s",
-           key ? key : fe_describe(f->fe, 2), key ? dsl_nearest(f, key, names, n) : "",
-           dsl_join(f, names, n));
+  fe_error(f->fe, DIAG_OPERAND, "an array has no %s%s; it has %s", key ? key : dsl_describe(f, 2),
+           key ? dsl_nearest(f, key, names, n) : "", dsl_join(f, names, n));
 }
 
 static int array_tostring(lua_State *L) {

@@ -3,6 +3,7 @@
 #include "frontend/dsl.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <math.h>
 
 /* Entry d of a list of integers. */
@@ -53,7 +54,9 @@ int dsl_fn_array_at(lua_State *L) {
     fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":at of %s takes 1 to %" PRIu32 " indices, got %d",
              dsl_array_shape(f, a), a->rank, n);
   for (int d = 0; d < n; d++) {
-    int64_t i = luaL_checkinteger(L, d + 2);
+    char what[32];
+    snprintf(what, sizeof what, "index %d of :at", d);
+    int64_t i = dsl_integer_at(f, d + 2, what);
     if (i < 0 || i >= a->dim[d])
       fe_error(f->fe, DIAG_SHAPE_MISMATCH, ":at: index %" PRId64 " is outside of dim %d of %s", i,
                d, dsl_array_shape(f, a));

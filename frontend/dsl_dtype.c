@@ -4,6 +4,7 @@
 #include "frontend/dsl.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static const char dtypes_key = 0; /* its address is the registry's key for the list of dtypes */
 
@@ -46,7 +47,7 @@ bool dsl_dtype_at(struct fe_file *f, int idx, const char *what, enum dtype *out)
   if (fe_is_unknown(fe_to_dev(L, idx)))
     return false;
   fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "%s needs a dtype (f32, bf16, ...), got %s", what,
-                fe_describe(f->fe, idx));
+                dsl_describe(f, idx));
   return false;
 }
 
@@ -61,7 +62,7 @@ static int dtype_call(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   enum dtype t;
   if (!dsl_to_dtype(L, 1, &t))
-    return luaL_error(L, "attempt to call a userdata value");
+    return luaL_error(L, "attempt to call a value that is no dtype");
   const char *what = dtype_name(t);
   int n = lua_gettop(L);
   if (n != 2) {
@@ -70,7 +71,9 @@ static int dtype_call(lua_State *L) {
     return 1;
   }
   if (f->mode == DSL_HOST || f->mode == DSL_IDLE) {
-    lua_pushnumber(L, num_round(t, luaL_checknumber(L, 2)));
+    char text[32];
+    snprintf(text, sizeof text, "the value of %s(x)", what);
+    lua_pushnumber(L, num_round(t, dsl_number_at(f, 2, text)));
     return 1;
   }
   struct dsl_opnd o;
@@ -106,6 +109,22 @@ void dsl_open_dtype(lua_State *L, struct fe_file *f) {
 
 /* ---- plain arguments ---- */
 
+double dsl_number_at(struct fe_file *f, int idx, const char *what) {
+  lua_State *L = fe_lua(f->fe);
+  if (lua_type(L, idx) != LUA_TNUMBER)
+    fe_error(f->fe, DIAG_OPERAND, "%s is %s, not a number", what, dsl_describe(f, idx));
+  return lua_tonumber(L, idx);
+}
+
+int64_t dsl_integer_at(struct fe_file *f, int idx, const char *what) {
+  lua_State *L = fe_lua(f->fe);
+  int ok = 0;
+  lua_Integer n = lua_type(L, idx) == LUA_TNUMBER ? lua_tointegerx(L, idx, &ok) : 0;
+  if (!ok)
+    fe_error(f->fe, DIAG_OPERAND, "%s is %s, not an integer", what, dsl_describe(f, idx));
+  return n;
+}
+
 bool dsl_size_at(struct fe_file *f, int idx, const char *what, int64_t *out) {
   lua_State *L = fe_lua(f->fe);
   int is_num = 0;
@@ -120,10 +139,10 @@ bool dsl_size_at(struct fe_file *f, int idx, const char *what, int64_t *out) {
   }
   if (lua_type(L, idx) == LUA_TNUMBER)
     fe_soft_error(f->fe, DIAG_OPERAND, "%s is %s; it must be an integer of at least %d", what,
-                  luaL_tolstring(L, idx, NULL), (int)least);
+                  dsl_describe(f, idx) + strlen("number "), (int)least);
   else
     fe_soft_error(f->fe, DIAG_STAGE_OPERAND, "%s is %s, not a Lua number", what,
-                  fe_describe(f->fe, idx));
+                  dsl_describe(f, idx));
   return false;
 }
 
@@ -132,6 +151,10 @@ bool dsl_sizes_at(struct fe_file *f, int first, int last, const char *what, uint
   lua_State *L = fe_lua(f->fe);
   bool list = first == last && lua_type(L, first) == LUA_TTABLE;
   int64_t n = list ? (int64_t)lua_rawlen(L, first) : last - first + 1;
+  if (!list && first <= last && lua_type(L, first) == LUA_TTABLE) {
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s: sizes are numbers or one list, not both", what);
+    return false;
+  }
   if (n < 1 || n > IR_MAX_RANK) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s needs 1 to %d sizes, got %" PRId64, what, IR_MAX_RANK,
                   n);
@@ -169,6 +192,6 @@ int dsl_axis_at(struct fe_file *f, int idx, const char *what, uint32_t rank) {
     return (int)n;
   if (!fe_is_unknown(fe_to_dev(L, idx)))
     fe_soft_error(f->fe, DIAG_OPERAND, "%s: axis is %s; axes count from 0 to %" PRIu32, what,
-                  fe_describe(f->fe, idx), rank ? rank - 1 : 0);
+                  dsl_describe(f, idx), rank ? rank - 1 : 0);
   return -1;
 }

@@ -227,7 +227,7 @@ static int draw(lua_State *L, const char *what, enum draw how) {
     if (word < 0 || word > 3) {
       if (!fe_is_unknown(fe_to_dev(L, 3)))
         fe_soft_error(f->fe, DIAG_OPERAND, "the word of %s is %s; it must be 0, 1, 2 or 3", what,
-                      fe_describe(f->fe, 3));
+                      dsl_describe(f, 3));
       return give(f, NULL);
     }
   }

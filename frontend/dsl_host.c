@@ -11,7 +11,7 @@ static struct dsl_array *arg_array(lua_State *L, struct fe_file *f, int idx, con
   struct dsl_array *a = dsl_to_array(L, idx);
   if (!a)
     fe_error(f->fe, DIAG_OPERAND, "%s takes arrays (it is for oracles), got %s", what,
-             fe_describe(f->fe, idx));
+             dsl_describe(f, idx));
   return a;
 }
 
@@ -49,14 +49,14 @@ static void plain_matmul(const struct fe_matmul *x) {
   }
 }
 
-static void one_matmul(lua_State *L, struct fe_file *f, const struct fe_matmul *x) {
+static void one_matmul(struct fe_file *f, const struct fe_matmul *x) {
   if (x->m == 0 || x->n == 0)
     return;
   if (x->k == 0) {
     memset(x->c, 0, (size_t)(x->m * x->n) * sizeof *x->c);
   } else if (f->host.matmul) {
     if (!f->host.matmul(f->host.user, x))
-      luaL_error(L, "the matrix product failed");
+      fe_error(f->fe, DIAG_LUA_ERROR, "matmul: the host's matrix product failed");
   } else {
     double work = (double)x->m * (double)x->n * (double)x->k / 16;
     fe_charge(f->fe, work < 1e18 ? (uint64_t)work + 1 : UINT64_MAX / 2);
@@ -104,7 +104,7 @@ int dsl_fn_global_matmul(lua_State *L) {
     mm.a = x.data + oa;
     mm.b = y.data + ob;
     mm.c = c->data + t * mm.m * mm.n;
-    one_matmul(L, f, &mm);
+    one_matmul(f, &mm);
   }
   return 1;
 }
@@ -180,8 +180,7 @@ int dsl_fn_global_mean(lua_State *L) {
 int dsl_fn_global_map(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   int n = lua_gettop(L) - 1;
-  luaL_checktype(L, 1, LUA_TFUNCTION);
-  if (n < 1 || n > 8)
+  if (lua_type(L, 1) != LUA_TFUNCTION || n < 1 || n > 8)
     fe_error(f->fe, DIAG_OPERAND, "map takes a function and 1 to 8 arrays");
   struct dsl_array *first = arg_array(L, f, 2, "map");
   for (int k = 0; k < n; k++) {
@@ -208,7 +207,7 @@ int dsl_fn_global_map(lua_State *L) {
     lua_call(L, n, 1);
     if (lua_type(L, -1) != LUA_TNUMBER)
       fe_error(f->fe, DIAG_OPERAND, "map: the function gave %s, not a number",
-               fe_describe(f->fe, lua_gettop(L)));
+               dsl_describe(f, lua_gettop(L)));
     out->data[i] = dsl_round(f, lua_tonumber(L, -1));
     lua_pop(L, 1);
   }
@@ -265,8 +264,8 @@ static int random_values(lua_State *L, enum random_kind kind) {
   int first = kind == RANDOM_NORMAL ? 2 : 4, n = lua_gettop(L) - first + 1;
   double lo = 0, hi = 0;
   if (kind != RANDOM_NORMAL) {
-    lo = luaL_checknumber(L, 2);
-    hi = luaL_checknumber(L, 3);
+    lo = dsl_number_at(f, 2, kind == RANDOM_INT ? "lo of rng:int" : "lo of rng:uniform");
+    hi = dsl_number_at(f, 3, kind == RANDOM_INT ? "hi of rng:int" : "hi of rng:uniform");
   }
   if (kind == RANDOM_INT && (lo != floor(lo) || hi != floor(hi) || hi < lo || hi - lo > 0x1p53))
     fe_error(f->fe, DIAG_OPERAND, "rng:int(lo, hi) needs integers with lo <= hi");
@@ -282,9 +281,9 @@ static int random_values(lua_State *L, enum random_kind kind) {
     fe_error(f->fe, DIAG_OPERAND, "arrays have at most %d dims", IR_MAX_RANK);
   int64_t dim[IR_MAX_RANK];
   for (int d = 0; d < n; d++) {
-    dim[d] = luaL_checkinteger(L, first + d);
+    dim[d] = dsl_integer_at(f, first + d, "a size");
     if (dim[d] < 0)
-      fe_error(f->fe, DIAG_OPERAND, "a dim is %" PRId64, dim[d]);
+      fe_error(f->fe, DIAG_OPERAND, "a size is %" PRId64 "; the least is 0", dim[d]);
   }
   struct dsl_array *a = dsl_new_array(L, f, (uint32_t)n, dim);
   int64_t count = dsl_array_count(a);

@@ -409,8 +409,8 @@ int dsl_fn_global_cdiv(lua_State *L) {
   int ia, ib;
   lua_Integer a = lua_tointegerx(L, 1, &ia), b = lua_tointegerx(L, 2, &ib);
   if (!ia || !ib || b <= 0)
-    return luaL_error(L, "cdiv takes integers, the second at least 1; got %s and %s",
-                      luaL_tolstring(L, 1, NULL), luaL_tolstring(L, 2, NULL));
+    fe_error(f->fe, DIAG_OPERAND, "cdiv takes integers, the second at least 1; got %s and %s",
+             dsl_describe(f, 1), dsl_describe(f, 2));
   lua_Integer q = a / b;
   lua_pushinteger(L, a % b > 0 ? q + 1 : q);
   return 1;

@@ -92,7 +92,7 @@ static void read_list(lua_State *L, const struct call *c, const struct fe_arg *a
       ++*at;
     } else {
       fe_error_at(f->fe, DIAG_SHAPE_BINDING, c->k->loc, "inputs gives %s in the list for `%s`",
-                  fe_describe(f->fe, lua_gettop(L)), arg->name);
+                  dsl_describe(f, lua_gettop(L)), arg->name);
     }
     lua_pop(L, 1);
   }
@@ -138,7 +138,7 @@ static void take(lua_State *L, const struct call *c, const char *who, uint32_t i
     return;
   }
   fe_error_at(f->fe, DIAG_SHAPE_BINDING, c->k->loc, "%s gives %s for `%s`, which is %s", who,
-              fe_describe(f->fe, idx), arg->name, sb_str(&want));
+              dsl_describe(f, idx), arg->name, sb_str(&want));
 }
 
 static void run_inputs(struct fe_state *fe, void *user) {

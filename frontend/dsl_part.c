@@ -45,7 +45,7 @@ static bool ints_at(lua_State *L, struct fe_file *f, int first, int last, const 
     out[i] = lua_type(L, at) == LUA_TNUMBER ? lua_tointegerx(L, at, &is_int) : 0;
     if (!is_int && !fe_is_unknown(fe_to_dev(L, at)))
       fe_soft_error(f->fe, DIAG_STAGE_OPERAND, "%s %" PRIu32 " of %s is %s, not a whole Lua number",
-                    item, i, what, fe_describe(f->fe, at));
+                    item, i, what, dsl_describe(f, at));
     ok = ok && is_int;
     lua_settop(L, at - 1);
   }
@@ -85,7 +85,7 @@ int dsl_fn_tile_slice(lua_State *L) {
       if (!fe_is_unknown(fe_to_dev(L, i)))
         fe_soft_error(f->fe, DIAG_OPERAND,
                       ":slice takes two lists, x:slice({0, 0}, {4, 8}): %s is %s",
-                      i == 2 ? "offsets" : "sizes", fe_describe(f->fe, i));
+                      i == 2 ? "offsets" : "sizes", dsl_describe(f, i));
       ok = false;
     }
   if (!ok)
@@ -116,7 +116,7 @@ static int cat_arrays(lua_State *L, struct fe_file *f, uint32_t axis, int n) {
     if (!fits)
       fe_error(f->fe, DIAG_SHAPE_MISMATCH,
                "cat: operand %d is %s; all are arrays of one rank, equal but along axis %" PRIu32,
-               i - 1, a ? "an array of another shape" : fe_describe(f->fe, i), axis);
+               i - 1, a ? "an array of another shape" : dsl_describe(f, i), axis);
     total += a->dim[axis];
   }
   dim[axis] = total;
@@ -149,10 +149,12 @@ int dsl_fn_global_cat(lua_State *L) {
   if (n < 2 || lua_type(L, 1) != LUA_TNUMBER) {
     if (n < 1 || !fe_is_unknown(fe_to_dev(L, 1)))
       fe_soft_error(f->fe, DIAG_OPERAND, "cat takes (axis, x, y, ...), got %s",
-                    n ? n < 2 ? "no tile" : fe_describe(f->fe, 1) : "nothing");
+                    n ? n < 2 ? "no tile" : dsl_describe(f, 1) : "nothing");
     return give(f, NULL);
   }
   const struct dsl_array *a = dsl_to_array(L, 2);
+  if (f->mode == DSL_HOST && !a)
+    fe_error(f->fe, DIAG_OPERAND, "cat joins arrays, got %s", dsl_describe(f, 2));
   struct dsl_val **v = ARENA_ARRAY(fe_trace_arena(f->fe), struct dsl_val *, (size_t)n);
   bool ok = true;
   for (int i = 2; i <= n && !a; i++) {

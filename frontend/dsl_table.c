@@ -16,12 +16,63 @@ const struct dsl_entry *dsl_entries(uint32_t *n) {
   return entries;
 }
 
+/* ---- calls ---- */
+
+/* How many arguments a signature lists; -1: any number. */
+static int n_params(const char *signature) {
+  if (signature[1] == ')')
+    return 0;
+  int n = 1, depth = 0;
+  for (const char *p = signature + 1; *p && (depth || *p != ')'); p++) {
+    if (!depth && str_starts(p, "...:"))
+      return -1;
+    n += !depth && *p == ',';
+    depth += (*p == '(' || *p == '{' || *p == '<') - (*p == ')' || *p == '}' || *p == '>');
+  }
+  return n;
+}
+
+static bool is_method(const struct dsl_entry *e) {
+  return e->owner != DSL_OF_global;
+}
+
+/* Calls the entry's function: with its object, and no more arguments than it takes; its errors
+ * name it. */
+static int call_entry(lua_State *L) {
+  struct fe_file *f = dsl_of(L);
+  const struct dsl_entry *e = lua_touserdata(L, lua_upvalueindex(3));
+  fe_set_calling(f->fe, e->name);
+  int first = is_method(e) ? 2 : 1, most = n_params(e->signature), n = lua_gettop(L);
+  bool object = e->owner == DSL_OF_rng ? lua_istable(L, 1) : lua_isuserdata(L, 1);
+  if (is_method(e) && !object)
+    fe_error(f->fe, DIAG_OPERAND, "%s is a method: call it with a colon, x:%s(...)", e->name,
+             e->name);
+  while (n >= first && lua_isnil(L, n) && most >= 0 && n - first + 1 > most)
+    n--;
+  if (most >= 0 && n - first + 1 > most) {
+    static const char *const counts[] = {"no", "1", "2", "3", "4"};
+    fe_soft_error(f->fe, DIAG_OPERAND, "%s takes %s%s argument%s, got %d: %s%s", e->name,
+                  strchr(e->signature, '?') ? "at most " : "", most < 5 ? counts[most] : "fewer",
+                  most == 1 ? "" : "s", n - first + 1, e->name, e->signature);
+    dsl_push(f, NULL);
+    fe_set_calling(f->fe, NULL);
+    return 1;
+  }
+  lua_settop(L, n);
+  int results = e->fn(L);
+  fe_set_calling(f->fe, NULL);
+  return results;
+}
+
 void dsl_register_all(lua_State *L, struct fe_file *f, enum dsl_owner owner) {
   for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
     if (entries[i].owner != owner || !entries[i].fn)
       continue;
-    const luaL_Reg one[2] = {{entries[i].name, entries[i].fn}, {NULL, NULL}};
-    dsl_register(L, f, one);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)fe_lib_host_of(f->fe));
+    lua_pushlightuserdata(L, f);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)&entries[i]);
+    lua_pushcclosure(L, call_entry, 3);
+    lua_setfield(L, -2, entries[i].name);
   }
 }
 

@@ -37,7 +37,7 @@ static int fill(lua_State *L, const char *what, int first) {
   if (!dsl_dtype_at(f, 1, what, &t))
     return give(f, NULL);
   if (f->mode == DSL_HOST)
-    return fill_host(L, f, what, first == 2 ? 0 : luaL_checknumber(L, 2), first);
+    return fill_host(L, f, what, first == 2 ? 0 : dsl_number_at(f, 2, "the value of full"), first);
   if (!need_body(f, what))
     return give(f, NULL);
   struct dsl_opnd x = {.kind = t == DT_BOOL ? DSL_BOOL : DSL_INT};
@@ -117,14 +117,15 @@ static bool range_bound(struct fe_file *f, int idx, struct dsl_opnd *out) {
     return v != NULL;
   }
   fe_soft_error(f->fe, DIAG_OPERAND, "range bound is %s, not an integer scalar",
-                fe_describe(f->fe, idx));
+                dsl_describe(f, idx));
   return false;
 }
 
 /* {merge = function(p, q) ... end}, the last argument. */
 static bool range_options(struct fe_file *f, int idx, struct dsl_range *r) {
   lua_State *L = fe_lua(f->fe);
-  bool ok = true;
+  bool ok = lua_getfield(L, idx, "merge") == LUA_TFUNCTION;
+  lua_pop(L, 1);
   for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1))
     ok &= lua_type(L, -2) == LUA_TSTRING && str_eq(lua_tostring(L, -2), "merge") &&
           lua_type(L, -1) == LUA_TFUNCTION;
@@ -240,7 +241,15 @@ int dsl_fn_global_where(lua_State *L) {
     return 1;
   }
   if (!fe_is_dev(L, 1)) {
-    /* A plain condition chooses while tracing, as `if` does. */
+    /* A plain condition chooses while tracing, as `if` does. That 0 and the like are true, as in
+     * Lua, is rarely what is meant. */
+    int type = lua_type(L, 1);
+    if (type != LUA_TNIL && type != LUA_TBOOLEAN) {
+      fe_soft_error(f->fe, DIAG_OPERAND,
+                    "where takes a mask, or true, false or nil to choose while tracing; got %s",
+                    dsl_describe(f, 1));
+      return give(f, NULL);
+    }
     lua_pushvalue(L, lua_toboolean(L, 1) ? 2 : 3);
     return 1;
   }

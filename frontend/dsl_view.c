@@ -12,7 +12,7 @@ static struct dsl_view *self_view(lua_State *L, struct fe_file *f, const char *w
   }
   if (!fe_is_unknown(h))
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes a tensor, got %s; call it as t:%s(...)", what,
-                  fe_describe(f->fe, 1), what);
+                  dsl_describe(f, 1), what);
   return NULL;
 }
 
@@ -30,7 +30,7 @@ static bool check_list(lua_State *L, struct fe_file *f, const struct dsl_view *v
   const char *entries = rank == 1 ? list : plural(list);
   if (lua_type(L, idx) != LUA_TTABLE) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s of `%s` needs a list of %" PRIu32 " %s, got %s", what,
-                  name, rank, entries, fe_describe(f->fe, idx));
+                  name, rank, entries, dsl_describe(f, idx));
     return false;
   }
   size_t n = lua_rawlen(L, idx);
@@ -90,7 +90,7 @@ static bool read_options(lua_State *L, struct fe_file *f, int idx, const char *w
     return false;
   if (lua_type(L, idx) != LUA_TTABLE) {
     fe_soft_error(f->fe, DIAG_OPERAND, "options of %s are a table {pad = x}, got %s", what,
-                  fe_describe(f->fe, idx));
+                  dsl_describe(f, idx));
     return false;
   }
   int top = lua_gettop(L);
@@ -102,11 +102,12 @@ static bool read_options(lua_State *L, struct fe_file *f, int idx, const char *w
     if (lua_type(L, at - 1) != LUA_TSTRING || !str_eq(lua_tostring(L, at - 1), "pad")) {
       fe_soft_error(f->fe, DIAG_OPERAND, "%s has no option %s; it has pad", what,
                     lua_type(L, at - 1) == LUA_TSTRING ? lua_tostring(L, at - 1)
-                                                       : fe_describe(f->fe, at - 1));
-      ok = false;
+                                                       : dsl_describe(f, at - 1));
+      lua_settop(L, top);
+      return false;
     } else if (lua_type(L, at) != LUA_TNUMBER && lua_type(L, at) != LUA_TBOOLEAN) {
       if (!fe_is_unknown(fe_to_dev(L, at)))
-        fe_soft_error(f->fe, DIAG_OPERAND, "pad is a plain number, got %s", fe_describe(f->fe, at));
+        fe_soft_error(f->fe, DIAG_OPERAND, "pad is a plain number, got %s", dsl_describe(f, at));
       ok = false;
     } else {
       *has_pad = true;
@@ -186,7 +187,8 @@ int dsl_fn_tensor_slice(lua_State *L) {
   ok = v && read_list(L, f, v, 3, "slice", "size", size) && ok;
   for (uint32_t d = 0; ok && d < v->t.rank; d++)
     if (size[d]->is_const && size[d]->lo < 0) {
-      fe_soft_error(f->fe, DIAG_OPERAND, "size %" PRIu32 " of slice is %" PRId64, d, size[d]->lo);
+      fe_soft_error(f->fe, DIAG_OPERAND, "size %" PRIu32 " of slice is %" PRId64 "; the least is 0",
+                    d, size[d]->lo);
       ok = false;
     }
   dsl_push_view(f, ok ? dsl_view_slice(f, v, offset, size) : NULL);
@@ -280,7 +282,8 @@ int dsl_fn_tensor_reshape(lua_State *L) {
     size[d] = read_index(f, first + d, "reshape", "size", (uint32_t)d);
     ok &= size[d] != NULL;
     if (ok && size[d]->is_const && size[d]->lo < 0) {
-      fe_soft_error(f->fe, DIAG_OPERAND, "size %d of reshape is %" PRId64, d, size[d]->lo);
+      fe_soft_error(f->fe, DIAG_OPERAND, "size %d of reshape is %" PRId64 "; the least is 0", d,
+                    size[d]->lo);
       ok = false;
     }
   }

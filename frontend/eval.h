@@ -136,6 +136,10 @@ struct fe_state {
 
   /* running */
   struct fe_act *act;        /* innermost activation, or NULL */
+  /* The DSL function that is running, and the call it was made by; name NULL: none. */
+  const char *calling;
+  const struct fe_act *calling_act;
+  const struct fe_node *calling_node;
   struct fe_act *first_act;  /* head of the chain of records */
   int32_t fuel;              /* steps before the next look at the limits */
   int64_t steps;             /* left after the fuel */

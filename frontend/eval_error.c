@@ -9,6 +9,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,11 +169,35 @@ static void report_text(struct fe_state *fe, enum diag_severity sev, enum diag_i
   }
 }
 
+void fe_set_calling(struct fe_state *fe, const char *name) {
+  fe->calling = name;
+  fe->calling_act = fe->act;
+  fe->calling_node = fe->act ? fe->act->node : NULL;
+}
+
+static bool is_word(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool has_word(const char *text, const char *word) {
+  size_t n = strlen(word);
+  for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+    if ((p == text || !is_word(p[-1])) && !is_word(p[n]))
+      return true;
+  return false;
+}
+
 void fe_report_at(struct fe_state *fe, enum diag_severity sev, enum diag_id id, struct diag_loc loc,
                   const char *fmt, va_list ap) {
   struct strbuf b = {.arena = &fe->trace};
   sb_vprintf(&b, fmt, ap);
-  report_text(fe, sev, id, loc, sev == DIAG_ERROR ? fe_callstack(fe) : 0, sb_str(&b));
+  /* A call that an error unwound leaves its name behind; another call is at another node. */
+  bool in_call = fe->calling && fe->act && fe->calling_act == fe->act &&
+                 fe->calling_node == fe->act->node && same_loc(loc, fe_where(fe));
+  const char *text = sb_str(&b);
+  if (in_call && sev == DIAG_ERROR && !has_word(text, fe->calling))
+    text = arena_printf(&fe->trace, "%s: %s", fe->calling, text);
+  report_text(fe, sev, id, loc, sev == DIAG_ERROR ? fe_callstack(fe) : 0, text);
 }
 
 #define REPORT(sev, loc)                                                                           \
@@ -366,11 +392,13 @@ const char *fe_describe(struct fe_state *fe, int idx) {
   }
   case LUA_TNUMBER: {
     lua_pushvalue(L, idx);
-    const char *text = arena_printf(&fe->trace, "number %s", lua_tostring(L, -1));
+    const char *digits = isnan(lua_tonumber(L, idx)) ? "nan" : lua_tostring(L, -1); /* no -nan */
+    const char *text = arena_printf(&fe->trace, "number %s", digits);
     lua_pop(L, 1);
     return text;
   }
   case LUA_TBOOLEAN: return lua_toboolean(L, idx) ? "true" : "false";
+  case LUA_TNONE: return "nothing";
   case LUA_TNIL: return "nil";
   case LUA_TSTRING: return "a string";
   case LUA_TTABLE: return "a table";

@@ -25,7 +25,7 @@ const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const cha
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING) {
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s: a key is %s; keys are names", what,
-                    fe_describe(f->fe, lua_gettop(L)));
+                    dsl_describe(f, lua_gettop(L)));
       continue;
     }
     const char *key = arena_strdup(a, lua_tostring(L, -1));
@@ -101,7 +101,7 @@ static void read_list(lua_State *L, struct fe_file *f, struct fe_choice *c) {
   if (lua_type(L, idx) != LUA_TTABLE || lua_rawlen(L, idx) == 0) {
     fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s.%s needs a list of values, as {64, 128}; got %s",
                   where, c->name,
-                  lua_type(L, idx) == LUA_TTABLE ? "an empty list" : fe_describe(f->fe, idx));
+                  lua_type(L, idx) == LUA_TTABLE ? "an empty list" : dsl_describe(f, idx));
     return;
   }
   VEC(struct fe_value) values = {0};
@@ -115,7 +115,7 @@ static void read_list(lua_State *L, struct fe_file *f, struct fe_choice *c) {
     } else if (!dsl_value_from_lua(L, f, at, &v)) {
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
                     "value %lld of %s.%s is %s; values are numbers, booleans, dtypes and strings%s",
-                    (long long)i, where, c->name, is_any(L, at) ? "`any`" : fe_describe(f->fe, at),
+                    (long long)i, where, c->name, is_any(L, at) ? "`any`" : dsl_describe(f, at),
                     is_any(L, at) ? ", and `any` ends a const list" : "");
     } else {
       bool number = v.kind == FE_INT || v.kind == FE_NUM;
@@ -147,7 +147,7 @@ static void read_choices(lua_State *L, struct fe_file *f, int table, bool is_con
   }
   if (lua_type(L, idx) != LUA_TTABLE) {
     fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s is %s; it is a table of lists, as {BM = {64, 128}}",
-                  field, fe_describe(f->fe, idx));
+                  field, dsl_describe(f, idx));
     lua_pop(L, 1);
     return;
   }
@@ -291,6 +291,11 @@ static void find_dims(struct fe_file *f, struct fe_kernel *k) {
       check_scratch_dims(f, k, &k->args[i]);
 }
 
+const char *dsl_kernel_text(struct fe_file *f, const struct fe_kernel *k) {
+  bool named = !str_eq(k->name, "?");
+  return named ? arena_printf(fe_arena(f->fe), "kernel `%s`", k->name) : "this kernel";
+}
+
 static void read_args(lua_State *L, struct fe_file *f, struct fe_kernel *k, int table) {
   struct arena *a = fe_arena(f->fe);
   VEC(struct fe_arg) args = {0};
@@ -298,31 +303,33 @@ static void read_args(lua_State *L, struct fe_file *f, struct fe_kernel *k, int 
   int idx = lua_gettop(L);
   if (lua_type(L, idx) != LUA_TTABLE || lua_rawlen(L, idx) == 0) {
     fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
-                  "kernel `%s` needs args, a list of tensor(...), out(...), ...; got %s", k->name,
-                  lua_type(L, idx) == LUA_TTABLE ? "an empty list" : fe_describe(f->fe, idx));
+                  "%s needs args, a list of tensor(...), out(...), ...; got %s",
+                  dsl_kernel_text(f, k),
+                  lua_type(L, idx) == LUA_TTABLE ? "an empty list" : dsl_describe(f, idx));
     lua_pop(L, 1);
     return;
   }
   bool writes = false;
   lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
   if (n > FE_MAX_ARGS) {
-    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "kernel `%s` has %lld args; %d are the most", k->name,
-                  (long long)n, FE_MAX_ARGS);
+    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s has %lld args; %d are the most",
+                  dsl_kernel_text(f, k), (long long)n, FE_MAX_ARGS);
     n = FE_MAX_ARGS;
   }
   for (lua_Integer i = 1; i <= n; i++) {
     lua_rawgeti(L, idx, i);
     const struct dsl_arg_spec *s = dsl_to_arg(L, -1);
     if (!s) {
-      fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
-                    "arg %lld of kernel `%s` is %s; args are tensor(...), scalar(...), out(...), "
-                    "inout(...) or optional(...)",
-                    (long long)i, k->name, fe_describe(f->fe, lua_gettop(L)));
+      if (!fe_is_unknown(fe_to_dev(L, -1))) /* a declaration that was refused */
+        fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
+                      "arg %lld of %s is %s; args are tensor(...), scalar(...), out(...), "
+                      "inout(...) or optional(...)",
+                      (long long)i, dsl_kernel_text(f, k), dsl_describe(f, lua_gettop(L)));
     } else {
       for (uint32_t j = 0; j < args.n; j++)
         if (str_eq(args.at[j].name, s->arg.name) && !str_eq(s->arg.name, "?"))
-          fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, s->arg.loc, "kernel `%s` has two args `%s`",
-                           k->name, s->arg.name);
+          fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, s->arg.loc, "%s has two args `%s`",
+                           dsl_kernel_text(f, k), s->arg.name);
       writes |= s->arg.kind == IR_ARG_OUT || s->arg.kind == IR_ARG_INOUT;
       VEC_PUSH(a, &args, s->arg);
     }
@@ -332,8 +339,8 @@ static void read_args(lua_State *L, struct fe_file *f, struct fe_kernel *k, int 
   k->args = args.at;
   k->n_args = args.n;
   if (!writes && args.n == (uint32_t)n)
-    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "kernel `%s` writes nothing: it has no out or inout",
-                  k->name);
+    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s writes nothing: it has no out or inout",
+                  dsl_kernel_text(f, k));
   for (uint32_t i = 0; i < k->n_args; i++)
     if (args.at[i].dtype_const)
       check_dtype_const(f, k, &args.at[i]);
@@ -353,8 +360,8 @@ static int read_function(lua_State *L, struct fe_file *f, const struct fe_kernel
   if (lua_type(L, -1) == LUA_TFUNCTION)
     return luaL_ref(L, LUA_REGISTRYINDEX);
   if (!lua_isnil(L, -1) || needed)
-    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "kernel `%s` needs %s to be a function, got %s",
-                  k->name, field, fe_describe(f->fe, lua_gettop(L)));
+    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s needs %s to be a function, got %s",
+                  dsl_kernel_text(f, k), field, dsl_describe(f, lua_gettop(L)));
   lua_pop(L, 1);
   return LUA_NOREF;
 }
@@ -395,7 +402,7 @@ static int describe_kernel(lua_State *L, struct fe_file *f) {
   else if (!lua_isnil(L, -1))
     fe_soft_error(
         f->fe, DIAG_KERNEL_FIELD, "the name of a kernel is made of letters, digits and _; got %s",
-        lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : fe_describe(f->fe, lua_gettop(L)));
+        lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : dsl_describe(f, lua_gettop(L)));
   lua_settop(L, 1);
   struct choice_vec choices = {0};
   read_choices(L, f, 1, true, &choices);
@@ -431,7 +438,7 @@ int dsl_fn_global_kernel(lua_State *L) {
   lua_settop(L, 1);
   if (lua_type(L, 1) != LUA_TTABLE)
     fe_error(f->fe, DIAG_KERNEL_FIELD, "kernel takes a table, as kernel { name = ... }; got %s",
-             fe_describe(f->fe, 1));
+             dsl_describe(f, 1));
   return describe_kernel(L, f);
 }
 
@@ -450,7 +457,7 @@ int dsl_fn_kernel_with(lua_State *L) {
   lua_settop(L, 2);
   if (!to_kernel(L, 1) || lua_type(L, 2) != LUA_TTABLE)
     fe_error(f->fe, DIAG_KERNEL_FIELD, "with is called as k:with { cases = ... }; got %s",
-             fe_describe(f->fe, 2));
+             dsl_describe(f, 2));
   static const char *const fixed[] = {"args", "body", "grid"};
   for (uint32_t i = 0; i < 3; i++) {
     lua_getfield(L, 2, fixed[i]);
@@ -485,7 +492,7 @@ static int kernel_index(lua_State *L) {
   uint32_t n;
   const char *const *names = dsl_names(f, DSL_OF_kernel, &n);
   fe_error(f->fe, DIAG_KERNEL_FIELD, "a kernel has no %s; it has %s",
-           key ? key : fe_describe(f->fe, 2), dsl_join(f, names, n));
+           key ? key : dsl_describe(f, 2), dsl_join(f, names, n));
 }
 
 static int kernel_tostring(lua_State *L) {
@@ -532,7 +539,7 @@ static void take_kernels(lua_State *L, struct fe_file *f, int idx, struct diag_l
   static const char want[] = "a kernel file returns kernel { ... } or a table name -> kernel";
   if (lua_type(L, idx) != LUA_TTABLE)
     fe_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; this one returns %s", want,
-                fe_describe(f->fe, idx));
+                dsl_describe(f, idx));
   uint32_t n;
   const char **names = dsl_sorted_keys(L, f, idx, "the table of kernels", &n);
   if (!n)
@@ -542,7 +549,7 @@ static void take_kernels(lua_State *L, struct fe_file *f, int idx, struct diag_l
     k = to_kernel(L, lua_gettop(L));
     if (!k)
       fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; `%s` is %s", want, names[i],
-                       fe_describe(f->fe, lua_gettop(L)));
+                       dsl_describe(f, lua_gettop(L)));
     else if (!dsl_is_name(names[i]))
       fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, k->pub.loc,
                        "the name of a kernel is made of letters, digits and _; got \"%s\"",

@@ -97,7 +97,7 @@ static void read_dims(lua_State *L, struct fe_file *f, struct fe_arg *arg, const
         fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
                       "dim %u of `%s` is %s; it must be an integer of at "
                       "least 0",
-                      d, arg->name, luaL_tolstring(L, idx, NULL));
+                      d, arg->name, dsl_describe(f, idx) + strlen("number "));
       else
         e = expr_const(&f->exprs, value);
       text = arena_printf(fe_arena(f->fe), "%lld", (long long)value);
@@ -108,7 +108,7 @@ static void read_dims(lua_State *L, struct fe_file *f, struct fe_arg *arg, const
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
                     "dim %u of `%s` is %s; a dim is a name (\"M\"), a number or an expression "
                     "(\"K/128\")",
-                    d, arg->name, fe_describe(f->fe, idx));
+                    d, arg->name, dsl_describe(f, idx));
     }
     arg->dim[d] = e;
     arg->dim_text[d] = text;
@@ -124,7 +124,7 @@ static int declare(lua_State *L, const char *what, enum ir_arg_kind kind) {
     fe_soft_error(
         f->fe, DIAG_KERNEL_FIELD, "%s needs a name first, as %s(\"X\", ...); got %s", what, what,
         lua_type(L, 1) == LUA_TSTRING ? arena_printf(fe_arena(f->fe), "\"%s\"", lua_tostring(L, 1))
-                                      : fe_describe(f->fe, 1));
+                                      : dsl_describe(f, 1));
   else
     arg.name = arena_strdup(fe_arena(f->fe), lua_tostring(L, 1));
   if (lua_type(L, 2) == LUA_TSTRING)
@@ -132,16 +132,12 @@ static int declare(lua_State *L, const char *what, enum ir_arg_kind kind) {
   else if (!dsl_to_dtype(L, 2, &arg.dtype))
     fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
                   "%s `%s` needs a dtype second (bf16, or \"T\" for a const T), got %s", what,
-                  arg.name, fe_describe(f->fe, 2));
+                  arg.name, dsl_describe(f, 2));
   if (!arg.dtype_const && arg.dtype == DT_INDEX)
     fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s `%s`: index is no type of memory; use s32 or s64",
                   what, arg.name);
-  if (kind == IR_ARG_SCALAR) {
-    if (lua_gettop(L) > 2)
-      fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "scalar `%s` has no dims", arg.name);
-  } else {
+  if (kind != IR_ARG_SCALAR)
     read_dims(L, f, &arg, what, 3);
-  }
   push_spec(L)->arg = arg;
   return 1;
 }
@@ -166,7 +162,7 @@ int dsl_fn_global_optional(lua_State *L) {
   if (!s)
     fe_error(f->fe, DIAG_KERNEL_FIELD,
              "optional takes a declaration, as optional(tensor(\"bias\", bf16, \"N\")), got %s",
-             fe_describe(f->fe, 1));
+             dsl_describe(f, 1));
   if (s->arg.kind == IR_ARG_SCRATCH)
     fe_error(f->fe, DIAG_KERNEL_FIELD, "scratch `%s` is not passed: it cannot be optional",
              s->arg.name);

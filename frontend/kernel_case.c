@@ -14,7 +14,7 @@ static bool is_table(lua_State *L, struct fe_file *f, int idx, const char *what,
   if (lua_type(L, idx) == LUA_TTABLE)
     return true;
   fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s is %s; it is a table, as %s", what,
-                fe_describe(f->fe, idx), example);
+                dsl_describe(f, idx), example);
   return false;
 }
 
@@ -37,7 +37,7 @@ static void flatten(lua_State *L, struct fe_file *f, int idx, const char *prefix
     else
       fe_soft_error(f->fe, DIAG_KERNEL_FIELD,
                     "schedule.%s is %s; knobs are numbers, booleans, dtypes and strings", name,
-                    fe_describe(f->fe, at));
+                    dsl_describe(f, at));
     lua_settop(L, at - 1);
   }
 }
@@ -60,8 +60,8 @@ struct case_reader {
 };
 
 static const char *what_of(const struct case_reader *r, const char *field) {
-  return arena_printf(fe_arena(r->f->fe), "case %lld of kernel `%s`: %s", r->number, r->k->name,
-                      field);
+  return arena_printf(fe_arena(r->f->fe), "case %lld of %s: %s", r->number,
+                      dsl_kernel_text(r->f, r->k), field);
 }
 
 /* Reads {name = value}; `known` says which names there are (n_known of them, at `names`). */
@@ -87,7 +87,7 @@ static struct named_list read_named(const struct case_reader *r, int table, cons
                       dsl_join(f, names, n_names));
       else if (!dsl_value_from_lua(L, f, lua_gettop(L), &v.value))
         fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s.%s is %s; it is a plain value",
-                      what_of(r, field), keys[i], fe_describe(f->fe, lua_gettop(L)));
+                      what_of(r, field), keys[i], dsl_describe(f, lua_gettop(L)));
       else
         VEC_PUSH(fe_arena(f->fe), &list.v, v);
       lua_settop(L, idx);
@@ -247,7 +247,8 @@ static void read_absent(const struct case_reader *r, int table, struct fe_case *
     lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
     for (lua_Integer i = 1; i <= n; i++) {
       lua_rawgeti(L, idx, i);
-      const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "?";
+      const char *name =
+          lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : dsl_describe(f, lua_gettop(L));
       const struct fe_arg *arg = fe_find_arg(r->k, name);
       if (arg && arg->optional)
         VEC_PUSH(fe_arena(f->fe), &list, arg->name);
@@ -313,8 +314,8 @@ void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int id
         read_case(&r, lua_gettop(L), &c);
         VEC_PUSH(fe_arena(f->fe), &list, c);
       } else {
-        fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "case %lld of kernel `%s` is %s; it is a table",
-                      r.number, k->name, fe_describe(f->fe, lua_gettop(L)));
+        fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "case %lld of %s is %s; it is a table", r.number,
+                      dsl_kernel_text(f, k), dsl_describe(f, lua_gettop(L)));
       }
       lua_settop(L, idx);
     }

@@ -264,6 +264,9 @@ void fe_soft_error_at(struct fe_state *fe, enum diag_id id, struct diag_loc loc,
                       ...) __attribute__((format(printf, 4, 5)));
 void fe_warn(struct fe_state *fe, enum diag_id id, struct diag_loc loc, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* A library function `name` begins (NULL: ends), for the call in hand: errors at that call that do
+ * not name it get its name in front. */
+void fe_set_calling(struct fe_state *fe, const char *name);
 /* "file:3:7" in trace-arena memory. */
 const char *fe_place(struct fe_state *fe, struct diag_loc loc);
 void fe_push_unknown(struct fe_state *fe);

@@ -67,7 +67,7 @@ static void refuse_name(struct fe_file *f, const struct fe_dev *h, int key, enum
   else
     fe_soft_error(f->fe, DIAG_STAGE_OPERAND,
                   "%s cannot be indexed by %s; read a part of a tensor with t:tile(offsets, sizes)",
-                  f->tracer.describe(f, h), fe_describe(f->fe, key));
+                  f->tracer.describe(f, h), dsl_describe(f, key));
 }
 
 static void index_dev(void *user, int obj, int key) {
@@ -204,7 +204,7 @@ static int dev_assert(void *user, lua_State *L) {
   } else if (v && f->mode == DSL_BODY) {
     if (n >= 2 && fe_is_dev(L, 2))
       fe_soft_error(f->fe, DIAG_OPERAND, "the message of an assert is a string, got %s",
-                    fe_describe(f->fe, 2));
+                    dsl_describe(f, 2));
     struct ir_op o = dsl_build(f, IR_ASSERT, 1, &v->v, 0, NULL);
     if (n >= 2 && lua_type(L, 2) == LUA_TSTRING) {
       size_t len;
@@ -438,7 +438,7 @@ static void trace_grid(struct trace_call *c) {
     } else {
       fe_error_at(f->fe, DIAG_KERNEL_FIELD, c->k->pub.loc,
                   "grid of kernel `%s` returns %s as size %d; it must be an integer",
-                  c->k->pub.name, fe_describe(f->fe, idx), i + 1);
+                  c->k->pub.name, dsl_describe(f, idx), i + 1);
     }
     f->m->grid[i] = e;
   }

@@ -52,7 +52,9 @@ const char *dsl_describe_opnd(struct fe_file *f, const struct dsl_opnd *o) {
   switch (o->kind) {
   case DSL_DEV: return dsl_describe_type(f, o->dev->t);
   case DSL_INT: sb_printf(&b, "number %" PRId64, o->i); break;
-  case DSL_FLT: sb_printf(&b, "number %.14g", o->f); break;
+  case DSL_FLT: /* C libraries differ in the sign of NaN */
+    sb_printf(&b, "number %.14g", isnan(o->f) ? fabs(o->f) : o->f);
+    break;
   case DSL_BOOL: return o->i ? "true" : "false";
   }
   return sb_str(&b);
@@ -147,9 +149,12 @@ static bool refuse_outside(struct fe_file *f, const char *what) {
 
 const char *dsl_describe(struct fe_file *f, int idx) {
   lua_State *L = fe_lua(f->fe);
+  enum dtype t;
   if (lua_type(L, idx) != LUA_TUSERDATA)
     return fe_describe(f->fe, idx);
-  /* dtypes, arrays, kernels: their own text. */
+  if (dsl_to_dtype(L, idx, &t))
+    return arena_printf(fe_arena(f->fe), "the dtype %s", dtype_name(t));
+  /* arrays, kernels: their own text. */
   const char *text = arena_strdup(fe_arena(f->fe), luaL_tolstring(L, idx, NULL));
   lua_pop(L, 1);
   return text;
@@ -241,7 +246,7 @@ bool dsl_fits(struct fe_file *f, enum dtype t, const struct dsl_opnd *o, const c
     }
     return true;
   }
-  if (o->kind == DSL_FLT && o->f != floor(o->f)) {
+  if (o->kind == DSL_FLT && o->f != floor(o->f) && !isnan(o->f)) {
     *why = arena_printf(fe_trace_arena(f->fe), "the fraction %.14g cannot become %s", o->f,
                         dtype_name(t));
     return false;

@@ -691,7 +691,7 @@ static void test_oracle_errors(void **state) {
        "k.lua:2:32: error: :gather: index 0 is a string, not a number or an array [K0503]\n"},
       {"t.A:gather({1, 0}, 3)", "k.lua:2:32: error: options of :gather are a table {pad = x} "},
       {"t.A:every(2, 2)", "k.lua:2:32: error: every: axis is number 2; axes count from 0 to 1"},
-      {"t.A:every(0, 2 ^ 60)", "k.lua:2:32: error: arrays would take more than"},
+      {"t.A:every(0, 2 ^ 60)", "k.lua:2:32: error: every: arrays would take more than"},
       {"return t.A:slice({0, 0}, {4, 4})",
        "k.lua:2:39: error: :slice: 4 elements from 0 on are not inside dim 0 of (3,4) [K0502]\n"},
       {"return t.A:permute(0, 0)",
@@ -771,7 +771,7 @@ static void test_matmul_callback(void **state) {
   r.h.host.matmul = failing_matmul;
   assert_false(run_oracle(&r, "return matmul(t.A, t.A:T())", 3, 3, false));
   expect_diags(&r.h, "error: no GPU [K0902]\n"
-                     "k.lua:2:35: error: the matrix product failed [K0201]\n");
+                     "k.lua:2:35: error: matmul: the host's matrix product failed [K0201]\n");
   hf_free(&r.h);
 }
 

@@ -251,8 +251,7 @@ static void test_generated(void **state) {
                        .n_ops = 20 + (uint32_t)(seed / MODES % 60),
                        .max_depth = 3,
                        .plain_dots = t.mode == BITS,
-                       .exact_dots = t.mode == INTEGERS,
-                       .varying = t.mode == PAYLOADS};
+                       .exact_dots = t.mode == INTEGERS};
     if (t.mode == REALS)
       g.smooth = seed / MODES % 3 ? GEN_SMOOTH_F32 : GEN_SMOOTH_BF16;
     struct ir_module *m = gen_ir(&h.arena, &g);

@@ -34,7 +34,7 @@ wrong_cases.lua:2:8: error: case 4 of kernel `k`: sead: there is no such field (
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: scalar: there is no scalar `A`; there are: eps [K0401]
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: scalar.eps must be a number [K0401]
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: absent: `A` is no optional arg; there are: bias [K0401]
-wrong_cases.lua:2:8: error: case 4 of kernel `k`: absent: `?` is no optional arg; there are: bias [K0401]
+wrong_cases.lua:2:8: error: case 4 of kernel `k`: absent: `number 3` is no optional arg; there are: bias [K0401]
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: seed must be an integer [K0401]
 wrong_cases.lua:2:8: error: case 5 of kernel `k`: shape is number 3; it is a table, as {M = 64} [K0401]
 ]====]

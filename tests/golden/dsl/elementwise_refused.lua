@@ -77,7 +77,7 @@ elementwise_refused.lua:25:5: error: exp takes f16, bf16, f32 and f64, got e4m3(
 elementwise_refused.lua:26:5: error: gelu takes floats, got index; cast it first [K0501]
 elementwise_refused.lua:27:5: error: sqrt takes floats, got bool(4,4); cast it first [K0501]
 elementwise_refused.lua:28:5: error: abs takes numbers, got bool(4,4); use where(mask, x, y), or cast it first [K0501]
-elementwise_refused.lua:29:5: error: exp takes one value, got 2 [K0503]
+elementwise_refused.lua:29:5: error: exp takes 1 argument, got 2: exp(x: T): T [K0503]
 elementwise_refused.lua:30:5: error: exp takes tiles, scalars and numbers, got a string [K0503]
 elementwise_refused.lua:31:5: error: exp takes tiles and scalars, got tensor A bf16(K); read a tile of it: t:tile(offsets, sizes) [K0503]
 elementwise_refused.lua:32:9: error: `+` takes tiles and scalars, got tensor A bf16(K); read a tile of it: t:tile(offsets, sizes) [K0503]

@@ -31,6 +31,7 @@ end
 --[====[ expect
 merge_refused.lua:4:10: error: options of range are {merge = function(p, q) return {name = value, ...} end} [K0503]
 merge_refused.lua:5:10: error: options of range are {merge = function(p, q) return {name = value, ...} end} [K0503]
+merge_refused.lua:6:10: error: options of range are {merge = function(p, q) return {name = value, ...} end} [K0503]
 merge_refused.lua:7:1: error: the loop at merge_refused.lua:7:1 has a merge function but carries no local [K0302]
 merge_refused.lua:8:1: error: merge gives f32, not a table with the merged values of `s` [K0302]
 merge_refused.lua:9:1: error: merge gives no value for `s`, which the loop at merge_refused.lua:9:1 carries [K0302]

@@ -15,8 +15,8 @@ y = random(1, a.A)
 y = random(true, at)
 --[====[ expect
 random_refused.lua:3:11: error: random takes (seed, counter [, word]), got 1 value [K0503]
-random_refused.lua:4:5: error: random takes (seed, counter [, word]), got 4 values [K0503]
-random_refused.lua:5:5: error: random_normal takes (seed, counter), got 3 values [K0503]
+random_refused.lua:4:5: error: random takes at most 3 arguments, got 4: random(seed: num, counter: num, word?: integer): value [K0503]
+random_refused.lua:5:5: error: random_normal takes 2 arguments, got 3: random_normal(seed: num, counter: num): value [K0503]
 random_refused.lua:6:5: error: the seed of random is index(1,8); it must be an integer scalar [K0503]
 random_refused.lua:7:5: error: the seed of random is f32; it must be an integer scalar [K0503]
 random_refused.lua:8:5: error: the seed of random is number 1.5; it must be an integer scalar [K0503]

@@ -22,7 +22,7 @@ y = dot(zeros(bf16, 4, 8), zeros(bf16, 8, 4), {prec = "tf32"})
 --[====[ expect
 reductions_refused.lua:3:11: error: rowsum takes rank 2, got f32(4); use sum, amax, amin(x, axis) [K0502]
 reductions_refused.lua:4:5: error: rowsum takes rank 2, got f32; use sum, amax, amin(x, axis) [K0502]
-reductions_refused.lua:5:5: error: rowsum takes (x), got 2 values [K0503]
+reductions_refused.lua:5:5: error: rowsum takes 1 argument, got 2: rowsum(x: value): value [K0503]
 reductions_refused.lua:6:5: error: sum: axis is number 2; axes count from 0 to 1 [K0503]
 reductions_refused.lua:7:5: error: sum: axis is number -1; axes count from 0 to 1 [K0503]
 reductions_refused.lua:8:5: error: sum of bool(4,8): cast it to s32 first [K0501]
@@ -38,5 +38,5 @@ reductions_refused.lua:17:5: error: dot of s32(4,8): it takes f64, f32, f16, bf1
 reductions_refused.lua:18:5: error: dot of s8(4,8) and u8(8,4): two dtypes never mix; cast one of them [K0501]
 reductions_refused.lua:19:5: error: dot of f32(4,8) and f32(8,4) accumulates into f32(4,4), got bf16(4,4) [K0501]
 reductions_refused.lua:20:5: error: options of dot are {prec = "ieee"}, {prec = "tf32"} or {prec = "tf32x3"} [K0503]
-reductions_refused.lua:21:5: error: prec = "tf32" is for f32 operands, not bf16 [K0503]
+reductions_refused.lua:21:5: error: dot: prec = "tf32" is for f32 operands, not bf16 [K0503]
 ]====]

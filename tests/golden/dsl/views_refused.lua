@@ -41,10 +41,10 @@ end
 --[====[ expect
 views_refused.lua:3:3: error: at of `K` takes 1 to 2 indices, got 0 [K0502]
 views_refused.lua:4:3: error: at of `K` takes 1 to 2 indices, got 3 [K0502]
-views_refused.lua:5:3: error: the fraction 1.5 cannot become index [K0501]
+views_refused.lua:5:3: error: at: the fraction 1.5 cannot become index [K0501]
 views_refused.lua:6:3: error: index 0 of at is f32(4,4), not an integer scalar [K0503]
 views_refused.lua:7:3: error: slice of `K` needs 2 sizes, got 1 [K0502]
-views_refused.lua:8:3: error: size 1 of slice is -1 [K0503]
+views_refused.lua:8:3: error: size 1 of slice is -1; the least is 0 [K0503]
 views_refused.lua:9:3: error: slice of `K` needs 2 offsets, got 1 [K0502]
 views_refused.lua:10:3: error: slice of `K` needs a list of 2 offsets, got number 0 [K0503]
 views_refused.lua:10:3: error: slice of `K` needs a list of 2 sizes, got number 4 [K0503]

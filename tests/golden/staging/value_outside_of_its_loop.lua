@@ -11,6 +11,6 @@ a.C:store({e[1]}, f32(1))
 --[====[ expect
 print: false	table
 value_outside_of_its_loop.lua:8:16: error: the value made at value_outside_of_its_loop.lua:3:3 is used outside the loop or branch that made it [K0303]
-value_outside_of_its_loop.lua:9:11: error: the value made at value_outside_of_its_loop.lua:4:15 is used outside the loop or branch that made it [K0303]
-value_outside_of_its_loop.lua:10:5: error: the value made at value_outside_of_its_loop.lua:3:3 is used outside the loop or branch that made it [K0303]
+value_outside_of_its_loop.lua:9:11: error: exp: the value made at value_outside_of_its_loop.lua:4:15 is used outside the loop or branch that made it [K0303]
+value_outside_of_its_loop.lua:10:5: error: store: the value made at value_outside_of_its_loop.lua:3:3 is used outside the loop or branch that made it [K0303]
 ]====]
