@@ -471,8 +471,19 @@ static void find_in_op(struct interp *in, struct ir_op o) {
   case IR_TRANSPOSE:
   case IR_ITEM:
   case IR_CONVERT:
+  case IR_EXTRACT:
   case IR_REDUCE_MAX:
-  case IR_REDUCE_MIN: take_constant(in, op->out[0], op->in[0]); return;
+  case IR_REDUCE_MIN:
+  case IR_REDUCE_ANY:
+  case IR_REDUCE_ALL: take_constant(in, op->out[0], op->in[0]); return;
+  case IR_CONCAT:
+    if (op->n_in == 1)
+      take_constant(in, op->out[0], op->in[0]);
+    return;
+  case IR_MERGE:
+    for (uint32_t i = 0; i < op->n_out; i++)
+      take_constant(in, op->out[i], op->in[i]);
+    return;
   case IR_FOR: find_in_for(in, op); return;
   case IR_IF:
     find_in_block(in, op->blocks[0]);

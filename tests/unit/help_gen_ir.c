@@ -693,6 +693,32 @@ static uint32_t any_types(struct gen *g, struct ir_type *t) {
   return n;
 }
 
+/* Is v made of constants alone, or hard to tell? */
+static bool is_constant(struct gen *g, struct ir_val v, uint32_t depth) {
+  struct ir_op def = ir_value_at(g->m, v)->def;
+  const struct ir_opnode *n = ir_op_at(g->m, def);
+  if (!def.id || !(ir_info(n->opcode)->traits & IR_PURE) || n->n_blocks || n->opcode == IR_DIM)
+    return false;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (depth < 10 && !is_constant(g, n->in[i], depth + 1))
+      return false;
+  return true;
+}
+
+/* A value for a loop or branch to give on. */
+static struct ir_val carried(struct gen *g, struct ir_type t) {
+  struct ir_val v = need(g, t);
+  if (!g->opt->varying || !is_constant(g, v, 0))
+    return v;
+  for (uint32_t k = 0; k < COUNT(arg_rows); k++) /* a scalar argument: it varies */
+    if (arg_rows[k].kind == IR_ARG_SCALAR &&
+        dtype_is_float(arg_rows[k].t) == dtype_is_float((enum dtype)t.dtype))
+      v = body_arg(g, k);
+  if (type_of(g, v).dtype != t.dtype)
+    v = cast_to(g, (enum dtype)t.dtype, v);
+  return t.kind == IR_SCALAR ? v : op(g, IR_SPLAT, t, 1, &v);
+}
+
 /* Fills a block with ops and ends it: `condition` (then passed), or `yield`. */
 static void fill(struct gen *g, struct ir_block b, uint32_t n, const struct ir_type *t,
                  const struct ir_val *condition) {
@@ -715,7 +741,7 @@ static void fill(struct gen *g, struct ir_block b, uint32_t n, const struct ir_t
     uint32_t first = n_args - n;
     bool same = n_args >= n && chance(g, 15);
     struct ir_val x = same ? ir_block_at(g->m, b)->args.at[first + i] : (struct ir_val){0};
-    out[at++] = same && ir_type_eq(type_of(g, x), t[i]) ? x : need(g, t[i]);
+    out[at++] = same && ir_type_eq(type_of(g, x), t[i]) ? x : carried(g, t[i]);
   }
   made(g, condition ? IR_CONDITION : IR_YIELD);
   ir_build(&g->b, condition ? IR_CONDITION : IR_YIELD, at, out, 0, NULL);
@@ -765,7 +791,7 @@ static void gen_for(struct gen *g) {
   }
   in[2] = push(g, ir_const_int(&g->b, DT_INDEX, 1 + below(g, 2)));
   for (uint32_t i = 0; i < n; i++)
-    in[3 + i] = need(g, t[i]);
+    in[3 + i] = carried(g, t[i]);
   made(g, IR_FOR);
   struct ir_op o = ir_build(&g->b, IR_FOR, 3 + n, in, n, t);
   struct ir_block b = ir_op_at(g->m, o)->blocks[0];
@@ -796,7 +822,7 @@ static void gen_while(struct gen *g) {
   t[0] = ir_scalar(DT_S32);
   struct ir_val in[5] = {push(g, ir_const_int(&g->b, DT_S32, 0))};
   for (uint32_t i = 1; i < n; i++)
-    in[i] = need(g, t[i]);
+    in[i] = carried(g, t[i]);
   made(g, IR_WHILE);
   struct ir_op o = ir_build(&g->b, IR_WHILE, n, in, n, t);
   struct ir_block first = ir_op_at(g->m, o)->blocks[0], second = ir_op_at(g->m, o)->blocks[1];
@@ -824,7 +850,7 @@ static void gen_while(struct gen *g) {
       one[2] = {ir_block_at(g->m, second)->args.at[0], ir_const_int(&g->b, DT_S32, 1)};
   next[0] = ir_build1(&g->b, IR_ADD, ir_scalar(DT_S32), 2, one);
   for (uint32_t i = 1; i < n; i++)
-    next[i] = need(g, t[i]);
+    next[i] = carried(g, t[i]);
   made(g, IR_YIELD);
   ir_build(&g->b, IR_YIELD, n, next, 0, NULL);
   g->pool.n = pool;
