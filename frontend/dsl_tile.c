@@ -153,6 +153,8 @@ int dsl_fn_global_range(lua_State *L) {
   bool ok = true;
   if (n > 2 && lua_type(L, n) == LUA_TTABLE)
     ok = range_options(f, n--, r);
+  if (n == 4 && lua_isnil(L, n))
+    n--;
   if (n < 2 || n > 3) {
     fe_soft_error(f->fe, DIAG_OPERAND, "range takes (lo, hi) or (lo, hi, step), got %d value%s", n,
                   n == 1 ? "" : "s");
@@ -176,10 +178,16 @@ int dsl_fn_global_dot(lua_State *L) {
   int n = lua_gettop(L);
   const char *prec = NULL;
   bool ok = true;
+  if (n == 4 && lua_isnil(L, n)) /* options that were left out */
+    n--;
   if (n > 2 && lua_type(L, n) == LUA_TTABLE) {
     lua_getfield(L, n, "prec");
     prec = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-    if (!prec || (!str_eq(prec, "ieee") && !str_eq(prec, "tf32") && !str_eq(prec, "tf32x3"))) {
+    bool more = false;
+    for (lua_pushnil(L); lua_next(L, n); lua_pop(L, 1))
+      more |= lua_type(L, -2) != LUA_TSTRING || !str_eq(lua_tostring(L, -2), "prec");
+    if (more || !prec ||
+        (!str_eq(prec, "ieee") && !str_eq(prec, "tf32") && !str_eq(prec, "tf32x3"))) {
       fe_soft_error(
           f->fe, DIAG_OPERAND,
           "options of dot are {prec = \"ieee\"}, {prec = \"tf32\"} or {prec = \"tf32x3\"}");

@@ -57,6 +57,7 @@ static const struct kind kinds[] = {
     {"{{1}, {2}}", "bogif", A_LIST},
     {"{x, x}", "bo", A_LIST},
     {"{padd = 1}", "bogif", A_TABLE},
+    {"{prec = 'tf32', padd = 1}", "b", A_TABLE},
     {"math", "bogif", A_TABLE},
     {"type", "bogif", A_FUNCTION},
     {"function() end", "bogif", A_FUNCTION},
@@ -311,7 +312,9 @@ static void misuse(const struct dsl_entry *e, char place) {
       const char *code = text_of(&h, &wrong);
       uint32_t most = fields ? 40 : kinds[k].is & A_LIST ? 2 : 1;
       if (try(place, statement(&h, e, code), e->name, most) &&
-          (may < 0 ? kinds[k].is != A_NIL : !(kinds[k].is & may))) {
+          (may < 0 ? kinds[k].is != A_NIL
+                   : !(kinds[k].is & may) ||
+                         strstr(kinds[k].text, "padd"))) { /* no function has that option */
         print_message("POOR %c accepts %s\n", place, code);
         bad = true;
       }
