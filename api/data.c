@@ -19,7 +19,7 @@ int64_t api_elements(const struct api_arg *arg) {
 }
 
 int64_t api_scalar_int(enum dtype t, double number) {
-  return dtype_is_float(t) ? 0 : (int64_t)number;
+  return dtype_is_float(t) ? 0 : number < 0x1p63 ? (int64_t)number : INT64_MAX;
 }
 
 /* Runs `body` for every element: n is its row-major number, offset its element offset from the

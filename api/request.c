@@ -348,12 +348,30 @@ static void set_absent(struct resolve *r) {
       p->absent |= UINT64_C(1) << i;
 }
 
-/* A number that the dtype can hold, rounded if it is a float type. */
+/* Whether a scalar of the dtype can be the number; float types round it. */
+static bool holds(enum dtype t, double x) {
+  return dtype_is_float(t) || (num_round(t, x) == x && x < 0x1p63);
+}
+
+/* Scalars travel as doubles: a whole number that would change on the way is refused. */
+static bool holds_whole(enum dtype t, int64_t i) {
+  double x = (double)i;
+  return dtype_is_float(t) || (holds(t, x) && (int64_t)x == i);
+}
+
 static bool parse_scalar(enum dtype t, const char *text, double *out) {
   char *end;
   *out = strtod(text, &end);
-  return end != text && *end == 0 &&
-         (dtype_is_float(t) || (num_round(t, *out) == *out && *out < 0x1p63));
+  if (end == text || *end || !holds(t, *out))
+    return false;
+  int64_t i = strtoll(text, &end, 0);
+  return *end || holds_whole(t, i);
+}
+
+static const char *const inexact = "; whole numbers are passed exactly up to 2^53";
+
+static bool is_beyond_exact(enum dtype t, double x) {
+  return !dtype_is_float(t) && fabs(x) >= 0x1p53 && num_round(t, x) == x;
 }
 
 static void set_scalars(struct resolve *r) {
@@ -362,10 +380,19 @@ static void set_scalars(struct resolve *r) {
   for (uint32_t i = 0; r->from && i < r->from->n_scalars; i++) {
     struct api_arg *arg = find_arg(p, r->from->scalars[i].name);
     const struct fe_value *v = &r->from->scalars[i].value;
-    if (arg && arg->kind == IR_ARG_SCALAR) {
-      arg->number = v->kind == FE_NUM ? v->f : (double)v->i;
-      given[arg - p->args] = true;
-    }
+    if (!arg || arg->kind != IR_ARG_SCALAR)
+      continue;
+    bool whole = v->kind != FE_NUM;
+    arg->number = whole ? (double)v->i : v->f;
+    given[arg - p->args] = true;
+    if (whole ? holds_whole(arg->dtype, v->i) : holds(arg->dtype, v->f))
+      continue;
+    r->ok = false;
+    const char *got =
+        whole ? arena_printf(r->a, "%lld", (long long)v->i) : arena_printf(r->a, "%.14g", v->f);
+    diag_report(&r->ctx->diags, DIAG_ERROR, DIAG_SHAPE_BINDING, r->from->loc,
+                "the case's scalar `%s` is %s, got %s%s", arg->name, dtype_name(arg->dtype), got,
+                is_beyond_exact(arg->dtype, arg->number) ? inexact : "");
   }
   for (uint32_t i = 0; i < r->req->n_scalars; i++) {
     const char *value, *name = split(r, "--scalar", r->req->scalars[i], &value);
@@ -377,7 +404,8 @@ static void set_scalars(struct resolve *r) {
       continue;
     }
     if (!parse_scalar(arg->dtype, value, &arg->number))
-      BAD(r, SHAPE_BINDING, "--scalar: `%s` is %s, got `%s`", name, dtype_name(arg->dtype), value);
+      BAD(r, SHAPE_BINDING, "--scalar: `%s` is %s, got `%s`%s", name, dtype_name(arg->dtype), value,
+          is_beyond_exact(arg->dtype, arg->number) ? inexact : "");
     given[arg - p->args] = true;
   }
   for (uint32_t i = 0; i < p->n_args; i++)

@@ -267,8 +267,12 @@ static int random_values(lua_State *L, enum random_kind kind) {
     lo = dsl_number_at(f, 2, kind == RANDOM_INT ? "lo of rng:int" : "lo of rng:uniform");
     hi = dsl_number_at(f, 3, kind == RANDOM_INT ? "hi of rng:int" : "hi of rng:uniform");
   }
-  if (kind == RANDOM_INT && (lo != floor(lo) || hi != floor(hi) || hi < lo || hi - lo > 0x1p53))
+  if (kind == RANDOM_INT && !(lo == floor(lo) && hi == floor(hi) && hi >= lo))
     fe_error(f->fe, DIAG_OPERAND, "rng:int(lo, hi) needs integers with lo <= hi");
+  if (kind == RANDOM_INT && (lo < -0x1p53 || hi > 0x1p53 || hi - lo > 0x1p53))
+    fe_error(f->fe, DIAG_OPERAND,
+             "rng:int(lo, hi) takes bounds of at most 2^53 in size and apart, got %.14g and %.14g",
+             lo, hi);
   if (n <= 0) {
     double x = draw(f, kind, lo, hi);
     if (kind == RANDOM_INT)

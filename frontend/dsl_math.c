@@ -291,7 +291,8 @@ int dsl_fn_global_max(lua_State *L) {
   return min_max(L, "max", true);
 }
 
-/* clamp(x, lo, hi): hi where the two cross. */
+/* clamp(x, lo, hi): hi where the two cross. Plain bounds that cross are a mistake, but in oracles,
+ * where sizes are plain: lo and hi of an array without elements cross. */
 int dsl_fn_global_clamp(lua_State *L) {
   struct fe_file *f = dsl_of(L);
   if (lua_gettop(L) != 3) {
@@ -299,7 +300,7 @@ int dsl_fn_global_clamp(lua_State *L) {
                   lua_gettop(L) == 1 ? "" : "s");
     return give(f, NULL);
   }
-  if (lua_type(L, 2) == LUA_TNUMBER && lua_type(L, 3) == LUA_TNUMBER &&
+  if (lua_type(L, 2) == LUA_TNUMBER && lua_type(L, 3) == LUA_TNUMBER && !dsl_to_array(L, 1) &&
       lua_compare(L, 3, 2, LUA_OPLT)) {
     fe_soft_error(f->fe, DIAG_OPERAND, "clamp: lo is %s, above hi, %s", luaL_tolstring(L, 2, NULL),
                   luaL_tolstring(L, 3, NULL));

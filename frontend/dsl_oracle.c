@@ -166,8 +166,9 @@ static void run_inputs(struct fe_state *fe, void *user) {
     const struct fe_arg *arg = fe_find_arg(c->k, keys[i]);
     if (!arg || arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_SCRATCH)
       fe_error_at(fe, DIAG_KERNEL_FIELD, c->k->loc,
-                  "inputs of kernel `%s` gives `%s`, which is no input%s; args are %s", c->k->name,
-                  keys[i], dsl_nearest(f, keys[i], names, n_names), dsl_join(f, names, n_names));
+                  "inputs of kernel `%s` gives `%s`, which is %s%s; args are %s", c->k->name,
+                  keys[i], arg ? "no input: it is only written" : "no argument",
+                  arg ? "" : dsl_nearest(f, keys[i], names, n_names), dsl_join(f, names, n_names));
     uint32_t at = (uint32_t)(arg - c->k->args);
     if (is_absent(c, at))
       continue;

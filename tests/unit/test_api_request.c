@@ -185,6 +185,87 @@ static void test_wrong_values(void **state) {
   help_api_stop(&t);
 }
 
+/* A scalar that its dtype does not hold is refused, in a case as on the command line. */
+static void test_scalars_of_cases(void **state) {
+  (void)state;
+  static const char source[] =
+      "local function case(t) return {shape = {N = 4}, scalar = t} end\n"
+      "return kernel {\n"
+      "  name = 'k',\n"
+      "  args = { scalar('s', s8), scalar('t', s64), scalar('b', bool), scalar('f', bf16),\n"
+      "           out('Y', s64, 'N') },\n"
+      "  grid = function() return 1 end,\n"
+      "  body = function(a) a.Y:store({0}, zeros(s64, 4) + cast(a.s, s64) + a.t) end,\n"
+      "  oracle = function(t, d) return full(f64, t.s + t.t, d.N) end,\n"
+      "  cases = { case {s = -128, t = 1 << 53, b = true, f = 0.1},\n"
+      "            case {s = 300}, case {s = 0.5}, case {s = 0 / 0}, case {b = 3},\n"
+      "            case {t = math.maxinteger}, case {t = (1 << 53) + 1}, case {t = 1e30} },\n"
+      "}\n";
+  static const char *const says[] = {
+      NULL,
+      "k.lua:2:8: error: the case's scalar `s` is s8, got 300 .K0404",
+      "`s` is s8, got 0.5 .K0404",
+      "`s` is s8, got -?nan .K0404",
+      "`b` is bool, got 3 .K0404",
+      "`t` is s64, got 9223372036854775807; whole numbers are passed exactly up to 2.53 .K0404",
+      "`t` is s64, got 9007199254740993; whole numbers are passed exactly up to 2.53 .K0404",
+      "`t` is s64, got 1e.30",
+  };
+  struct help_api t;
+  help_api_start(&t, NULL);
+  struct kiln_file *file = help_api_load(&t, "k.lua", source);
+  const struct kiln_report *report;
+  struct asked a;
+  for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+    ask(&a, "");
+    a.r.case_index = (int32_t)i;
+    enum kiln_status st = kiln_run_case(file, &a.r, KILN_ON_INTERP, 0, &report);
+    if (says[i])
+      help_api_expect(&t, st, KILN_INVALID, says[i]);
+    else
+      help_api_expect(&t, st, KILN_OK, NULL);
+  }
+  ask(&a, "--scalar t=9007199254740993");
+  help_api_expect(&t, kiln_run_case(file, &a.r, KILN_ON_INTERP, 0, &report), KILN_INVALID,
+                  "--scalar: `t` is s64, got `9007199254740993`; whole numbers");
+  kiln_file_free(file);
+  help_api_stop(&t);
+}
+
+static void test_wrong_inputs(void **state) {
+  (void)state;
+  static const struct {
+    const char *gives, *says;
+  } wrong[] = {
+      {"{Y = 3}", "gives `Y`, which is no input: it is only written; args are X, Y"},
+      {"{XX = 3}", "gives `XX`, which is no argument .did you mean `X`..; args are X, Y"},
+      {"{X = rng:int(5, 3, 4)}", "rng:int.lo, hi. needs integers with lo <= hi"},
+      {"{X = rng:int(0, 0 / 0, 4)}", "rng:int.lo, hi. needs integers with lo <= hi"},
+      {"{X = rng:int(math.mininteger, math.maxinteger, 4)}",
+       "rng:int.lo, hi. takes bounds of at most 2.53 in size and apart"},
+      {"{X = rng:int(1e300, 1e300, 4)}", "takes bounds of at most 2.53"},
+  };
+  struct help_api t;
+  help_api_start(&t, NULL);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char source[512];
+    snprintf(source, sizeof source,
+             "return kernel { name = 'k', args = { tensor('X', f32, 'N'), out('Y', f32, 'N') },\n"
+             "  grid = function() return 1 end, body = function() end,\n"
+             "  oracle = function(t) return t.X end, cases = {{shape = {N = 4}}},\n"
+             "  inputs = function(shape, rng) return %s end }\n",
+             wrong[i].gives);
+    struct kiln_file *file = help_api_load(&t, "k.lua", source);
+    struct asked a;
+    ask(&a, "");
+    const struct kiln_report *report;
+    help_api_expect(&t, kiln_run_case(file, &a.r, KILN_ON_INTERP, 0, &report), KILN_INVALID,
+                    wrong[i].says);
+    kiln_file_free(file);
+  }
+  help_api_stop(&t);
+}
+
 static void test_right_values(void **state) {
   (void)state;
   static const struct {
@@ -390,7 +471,8 @@ static void test_of_an_ir_text(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_wrong_values),    cmocka_unit_test(test_right_values),
+      cmocka_unit_test(test_wrong_values),    cmocka_unit_test(test_scalars_of_cases),
+      cmocka_unit_test(test_wrong_inputs),    cmocka_unit_test(test_right_values),
       cmocka_unit_test(test_without_a_shape), cmocka_unit_test(test_huge_shapes),
       cmocka_unit_test(test_of_the_kernel),   cmocka_unit_test(test_of_an_ir_text),
   };

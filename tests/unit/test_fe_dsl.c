@@ -512,6 +512,8 @@ static void test_oracle_builtins(void **state) {
   expect_oracle(&r, "return cumsum(t.A:T(), 1)", 4, 3, D(1, 6, 15, 2, 8, 18, 3, 10, 21, 4, 12, 24));
   expect_oracle(&r, "return cumsum(t.A:slice({0, 0}, {1, 4}):reshape(4)):row()", 1, 4,
                 D(1, 3, 6, 10));
+  expect_oracle(&r, "return cat(0, clamp(zeros(f64, 0, 4), 0, -1), clamp(t.A, 3, 2))", 3, 4,
+                D(2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2));
   expect_oracle(&r, "local x = t.A % 5 return rowargmax(x) * 10 + rowargmin(x)", 3, 1,
                 D(30, 40 - 10, 1));
   expect_oracle(&r,
@@ -666,6 +668,7 @@ static void test_oracle_errors(void **state) {
       {"return t.A:at()", "k.lua:2:39: error: :at of (3,4) takes 1 to 2 indices, got 0 [K0502]\n"},
       {"return t.A:at(3)",
        "k.lua:2:39: error: :at: index 3 is outside of dim 0 of (3,4) [K0502]\n"},
+      {"return clamp(3, 0, -1)", "k.lua:2:35: error: clamp: lo is 0, above hi, -1 [K0503]\n"},
       {"t.A:store({0, 0}, 1)",
        "k.lua:2:32: error: :store writes to an argument's array; make one of your own first: x + 0, "
        "zeros(...) [K0503]\n"},
