@@ -140,6 +140,29 @@ static void test_unwritten(void **state) {
   assert_int_equal(s.verdict.n_unwritten, SIZE);
 }
 
+/* Integers of 32 bits and more: the poison is a number, that may be right. */
+static void test_unwritten_integers(void **state) {
+  (void)state;
+  int32_t poison, out[3] = {1, 0, 3};
+  memset(&poison, RT_POISON_INT, sizeof poison);
+  out[1] = poison;
+  double ref[3] = {1, poison, 3};
+  struct rt_verify v = {.dtype = DT_S32,
+                        .rows = 1,
+                        .cols = 3,
+                        .out = out,
+                        .out_stride = {3, 1},
+                        .ref = ref,
+                        .base = ref};
+  struct rt_verdict verdict;
+  rt_verify(&v, &verdict);
+  assert_true(verdict.passed);
+  ref[1] = 2;
+  rt_verify(&v, &verdict);
+  assert_int_equal(verdict.rule, RT_RULE_UNWRITTEN);
+  assert_int_equal(verdict.col, 1);
+}
+
 static void test_special(void **state) {
   (void)state;
   fresh();
@@ -320,6 +343,7 @@ int main(void) {
       cmocka_unit_test(test_blocks_are_local),
       cmocka_unit_test(test_mean),
       cmocka_unit_test(test_unwritten),
+      cmocka_unit_test(test_unwritten_integers),
       cmocka_unit_test(test_special),
       cmocka_unit_test(test_exact),
       cmocka_unit_test(test_edges),
