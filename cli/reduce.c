@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,9 +87,11 @@ static int run_command(struct trial *t) {
     errno = error;
     return -1;
   }
-  while (waitpid(pid, &status, 0) < 0)
+  while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR)
       return -1;
+    kill(pid, SIGTERM); /* Kiln was told to stop: the command may take long */
+  }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 

@@ -255,6 +255,14 @@ kill -INT $pid
 wait $pid
 expect 'a reduction stopped' 0 '^130$' echo $?
 expect 'the best so far' 0 'kiln-ir 1 tile' cat slow.tir
+"$KILN" reduce fail.tir -- sh -c 'sleep 30' >slow.out 2>&1 &
+pid=$!
+sleep 1
+kill -INT $pid
+started=$SECONDS
+wait $pid
+expect 'a long command stopped' 0 '^130$' echo $?
+expect 'and not waited for' 0 '' test $((SECONDS - started)) -lt 15
 mkdir tmp
 expect 'reduced in TMPDIR' 0 'exp' env TMPDIR=tmp "$KILN" reduce fail.tir -- sh -c '! grep -q exp tmp/kiln-reduce-*.tir'
 expect 'nothing left behind' 0 '^0$' sh -c 'ls tmp | wc -l'
