@@ -422,6 +422,8 @@ struct dsl_arg_spec {
 const struct dsl_arg_spec *dsl_to_arg(lua_State *L, int idx);
 void dsl_open_arg(lua_State *L, struct fe_file *f);
 void dsl_read_schedule(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx);
+/* Whether the table at idx has nothing but entries 1, 2, ...; reports otherwise. */
+bool dsl_is_list(lua_State *L, struct fe_file *f, int idx, const char *what, const char *example);
 /* "kernel `name`"; "this kernel" while it has none. */
 const char *dsl_kernel_text(struct fe_file *f, const struct fe_kernel *k);
 void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx);

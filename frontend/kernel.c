@@ -310,6 +310,7 @@ static void read_args(lua_State *L, struct fe_file *f, struct fe_kernel *k, int 
     return;
   }
   bool writes = false;
+  dsl_is_list(L, f, idx, "args", "{ tensor(...), out(...) }");
   lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
   if (n > FE_MAX_ARGS) {
     fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s has %lld args; %d are the most",

@@ -18,6 +18,25 @@ static bool is_table(lua_State *L, struct fe_file *f, int idx, const char *what,
   return false;
 }
 
+bool dsl_is_list(lua_State *L, struct fe_file *f, int idx, const char *what, const char *example) {
+  lua_Integer n = (lua_Integer)lua_rawlen(L, idx), other = 0;
+  const char *name = NULL; /* the least, so that the message is always the same one */
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
+    bool at = lua_isinteger(L, -2) && lua_tointeger(L, -2) >= 1 && lua_tointeger(L, -2) <= n;
+    other += !at;
+    if (lua_type(L, -2) == LUA_TSTRING && (!name || strcmp(lua_tostring(L, -2), name) < 0))
+      name = arena_strdup(fe_arena(f->fe), lua_tostring(L, -2));
+  }
+  if (!other)
+    return true;
+  if (name)
+    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s is a list, as %s; it has the field `%s`", what,
+                  example, name);
+  else
+    fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s is a list without gaps, as %s", what, example);
+  return false;
+}
+
 /* ---- schedule ---- */
 
 static void flatten(lua_State *L, struct fe_file *f, int idx, const char *prefix, uint32_t depth,
@@ -241,7 +260,8 @@ static void read_absent(const struct case_reader *r, int table, struct fe_case *
   VEC(const char *) list = {0};
   lua_getfield(L, table, "absent");
   int idx = lua_gettop(L);
-  if (is_table(L, f, idx, what_of(r, "absent"), "{\"bias\"}")) {
+  if (is_table(L, f, idx, what_of(r, "absent"), "{\"bias\"}") &&
+      dsl_is_list(L, f, idx, what_of(r, "absent"), "{\"bias\"}")) {
     uint32_t n_names;
     const char **names = arg_names(r, OPTIONALS, &n_names);
     lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
@@ -304,7 +324,8 @@ static void read_case(const struct case_reader *r, int table, struct fe_case *c)
 
 void dsl_read_cases(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx) {
   VEC(struct fe_case) list = {0};
-  if (is_table(L, f, idx, "cases", "cases = {{shape = {M = 64}}}")) {
+  static const char example[] = "cases = {{shape = {M = 64}}}";
+  if (is_table(L, f, idx, "cases", example) && dsl_is_list(L, f, idx, "cases", example)) {
     lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
     for (lua_Integer i = 1; i <= n; i++) {
       struct case_reader r = {.L = L, .f = f, .k = k, .number = i - 1};

@@ -169,6 +169,17 @@ static int of_word(const char *s, size_t n) {
   return 0;
 }
 
+/* What a field's type takes. */
+static int of_type(const char *type) {
+  size_t n = strlen(type);
+  bool optional = n && type[n - 1] == '?';
+  if (n - optional > 2 && type[0] == '(' && type[n - optional - 1] == ')') { /* (fun(...): ...)? */
+    type++;
+    n -= 2;
+  }
+  return of_word(type, n - optional) | (optional ? A_NIL : 0);
+}
+
 /* What the i-th argument may be; -1: there is none. */
 static int takes(const struct dsl_entry *e, uint32_t i) {
   const char *s = e->signature + 1;
@@ -383,9 +394,75 @@ static void test_operators(void **state) {
   assert_false(bad);
 }
 
+/* ---- fields ---- */
+
+/* A field of kernel{} or of a case that is of the wrong kind: refused, at the kernel, with the
+ * field's name. `of`: table<...>, integer?, ...: nothing else is accepted. */
+static void wrong_field(const struct dsl_entry *e, const struct kind *k) {
+  static const struct {
+    const char *name, *value;
+  } good[] = {{"name", "'k'"},
+              {"args", "{ out('Y', f32, 'M') }"},
+              {"grid", "function() return 1 end"},
+              {"body", "function() end"}};
+  struct hf h;
+  hf_init(&h);
+  struct strbuf b = {.arena = &h.arena};
+  sb_puts(&b, "local x, y, s, m = 2.5, 3, 64, true\nreturn kernel {");
+  bool in_case = e->owner == DSL_OF_case;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    if (in_case || !str_eq(good[i].name, e->name))
+      sb_printf(&b, " %s = %s,", good[i].name, good[i].value);
+  if (in_case)
+    sb_printf(&b, " cases = { { %s%s = %s } } }\n",
+              str_eq(e->name, "shape") ? "" : "shape = { M = 4 }, ", e->name, k->text);
+  else
+    sb_printf(&b, " %s = %s }\n", e->name, k->text);
+  const char *code = sb_str(&b);
+  bool ok = hf_load(&h, "t.lua", code);
+  if (ok != !h.diags.n_errors)
+    complain(&h, code, "success and errors do not agree");
+  for (uint32_t i = 0; i < h.diags.list.n; i++) {
+    const struct diag *d = &h.diags.list.at[i];
+    if (d->loc.line != 2 || !d->loc.col)
+      complain(&h, code, "the place is not the kernel's");
+    bool named = has_word(d->message, e->name) || strstr(d->message, "writes nothing") ||
+                 (str_eq(e->name, "cases") && has_word(d->message, "case"));
+    if (!named && i == 0)
+      complain(&h, code, "the field is not named");
+    for (size_t w = 0; w < sizeof poor / sizeof *poor; w++)
+      if (strstr(d->message, poor[w]))
+        complain(&h, code, poor[w]);
+  }
+  bool fits = of_type(e->signature) & k->is;
+  if (ok && !fits) {
+    print_message("POOR accepts %s\n", code);
+    bad = true;
+  }
+  if (show)
+    print_message("%s = %s %s%s", e->name, k->text, ok ? "ACCEPTED" : "", ok ? "\n" : hf_diags(&h));
+  n_accepted += ok;
+  n_refused += !ok;
+  hf_free(&h);
+}
+
+static void test_fields(void **state) {
+  (void)state;
+  uint32_t n;
+  const struct dsl_entry *e = dsl_entries(&n);
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = 0; k < N_KINDS; k++)
+      if ((e[i].owner == DSL_OF_description || e[i].owner == DSL_OF_case) &&
+          strchr(kinds[k].places, 'f'))
+        wrong_field(&e[i], &kinds[k]);
+  print_message("%u accepted, %u refused\n", n_accepted, n_refused);
+  assert_false(bad);
+}
+
 int main(void) {
   show = getenv("KILN_SHOW") && *getenv("KILN_SHOW");
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_functions),
-                                     cmocka_unit_test(test_operators)};
+                                     cmocka_unit_test(test_operators),
+                                     cmocka_unit_test(test_fields)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
