@@ -193,7 +193,8 @@ const char *dsl_shape_text(struct fe_file *f, struct ir_type t); /* "(4,1)" */
 /* A fresh value for an op's result, in the present region. */
 struct dsl_val *dsl_new_val(struct fe_file *f, struct ir_type t, struct ir_val v);
 struct dsl_val *dsl_new_expr(struct fe_file *f, enum dtype t, struct expr e);
-void dsl_push(struct fe_file *f, struct dsl_val *v); /* NULL pushes an unknown value */
+/* NULL pushes an unknown value. Returns 1, as functions of Lua do that give one value. */
+int dsl_push(struct fe_file *f, struct dsl_val *v);
 /* The operand at a stack index. `what` names the op for messages ("`+`", "exp"). False after an
  * error, or if the value is unknown. */
 bool dsl_opnd_at(struct fe_file *f, int idx, const char *what, struct dsl_opnd *out);
@@ -320,6 +321,10 @@ void dsl_push_view(struct fe_file *f, struct dsl_view *v); /* NULL pushes an unk
 
 /* ---- trace_pad.c ---- */
 
+/* The pads of a loaded tile: `value` in every dim where its author wrote `pad =` (which decides what
+ * stands there: no source), and where src[d], the load's entry in f->srcs, is not 0. */
+void dsl_pad_loaded(struct fe_file *f, struct dsl_val *r, bool has_pad, double value,
+                    const uint32_t *src);
 const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_t n,
                                    struct dsl_val *const *in, struct ir_type t);
 const struct dsl_pad *dsl_pad_join(struct fe_file *f, const struct dsl_val *a,
@@ -338,7 +343,9 @@ void dsl_fill_tracer(struct fe_file *f);
 void dsl_fill_region_hooks(struct fe_tracer *t);
 /* trace_fuse.c: `acc + dot(x, y)` becomes the product accumulated in place. */
 void dsl_fuse_dots(struct ir_module *m, struct arena *scratch);
-/* dsl_method.c: pushes the method that key names, of tiles or of views; false (nothing pushed) if
+/* dsl_method.c: the tile that a method is called on; NULL after an error. */
+struct dsl_val *dsl_self_tile(struct fe_file *f, const char *what);
+/* Pushes the method that key names, of tiles or of views; false (nothing pushed) if
  * there is none. */
 void dsl_open_methods(lua_State *L, struct fe_file *f);
 bool dsl_push_method(lua_State *L, bool view, int key);

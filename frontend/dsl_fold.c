@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-static int give(struct fe_file *f, struct dsl_val *v) {
-  dsl_push(f, v);
-  return 1;
-}
-
 /* ---- on host arrays ---- */
 
 /* One line: n elements, `step` apart. */
@@ -79,36 +74,36 @@ static int fold(lua_State *L, const char *what, enum ir_opcode op, int axis) {
   if (n < 1 || n > want) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes (x%s), got %d value%s", what,
                   want == 2 ? " [, axis]" : "", n, n == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   const struct dsl_array *a = dsl_to_array(L, 1);
   struct dsl_val *v = a ? NULL : dsl_val_at(f, 1, what);
   if (!a && !v)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   uint32_t rank = a ? a->rank : v->t.rank;
   if (axis >= 0 && rank != 2) {
     fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "%s takes rank 2, got %s; use %s(x, axis)", what,
                   a ? "an array of another rank" : dsl_describe_type(f, v->t), what + 3);
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   bool all = axis < 0 && n < 2;
   if (all && op == IR_SCAN_SUM) {
     if (rank != 1) {
       fe_soft_error(f->fe, DIAG_OPERAND, "cumsum of rank %" PRIu32 " needs an axis: cumsum(x, 1)",
                     rank);
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     }
     axis = 0;
     all = false;
   } else if (axis < 0 && !all) {
     axis = dsl_axis_at(f, 2, what, rank);
     if (axis < 0)
-      return give(f, NULL);
+      return dsl_push(f, NULL);
   }
   if (a)
     return fold_array(L, f, op, what, all ? -1 : axis);
-  return give(f,
-              all ? dsl_fold_all(f, op, what, v) : dsl_fold_axis(f, op, what, v, (uint32_t)axis));
+  return dsl_push(f, all ? dsl_fold_all(f, op, what, v)
+                         : dsl_fold_axis(f, op, what, v, (uint32_t)axis));
 }
 
 #define FOLDS(X)                                                                                   \
@@ -220,7 +215,7 @@ static int draw(lua_State *L, const char *what, enum draw how) {
   if (n < 2 || n > most) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes (seed, counter%s), got %d value%s", what,
                   most == 3 ? " [, word]" : "", n, n == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (n == 3) {
     word = is_plain_int(L, 3) ? lua_tointeger(L, 3) : -1;
@@ -228,7 +223,7 @@ static int draw(lua_State *L, const char *what, enum draw how) {
       if (!fe_is_unknown(fe_to_dev(L, 3)))
         fe_soft_error(f->fe, DIAG_OPERAND, "the word of %s is %s; it must be 0, 1, 2 or 3", what,
                       dsl_describe(f, 3));
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     }
   }
   bool plain = is_plain_int(L, 1) && is_plain_int(L, 2);
@@ -246,11 +241,11 @@ static int draw(lua_State *L, const char *what, enum draw how) {
   bool ok = dsl_opnd_at(f, 1, what, &seed);
   ok = dsl_opnd_at(f, 2, what, &counter) && ok;
   if (!ok)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   if (how == DRAW_NORMAL)
-    return give(f, normal(f, what, &seed, &counter));
+    return dsl_push(f, normal(f, what, &seed, &counter));
   struct dsl_val *bits = dsl_random(f, what, &seed, &counter, word);
-  return give(f, bits && how == DRAW_UNIFORM ? uniform(f, what, bits, 0) : bits);
+  return dsl_push(f, bits && how == DRAW_UNIFORM ? uniform(f, what, bits, 0) : bits);
 }
 
 int dsl_fn_global_random_bits(lua_State *L) {

@@ -4,11 +4,6 @@
 
 #include <math.h>
 
-static int give(struct fe_file *f, struct dsl_val *v) {
-  dsl_push(f, v);
-  return 1;
-}
-
 /* ---- the functions on doubles ---- */
 
 static double h_exp(const double *x) {
@@ -163,7 +158,7 @@ static int call_unary(lua_State *L, const char *what, dsl_fn host, enum ir_opcod
   struct fe_file *f = dsl_of(L);
   if (lua_gettop(L) != 1) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes one value, got %d", what, lua_gettop(L));
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (lua_type(L, 1) == LUA_TNUMBER) {
     if (op == IR_ABS && lua_isinteger(L, 1)) {
@@ -181,18 +176,18 @@ static int call_unary(lua_State *L, const char *what, dsl_fn host, enum ir_opcod
   }
   struct dsl_opnd x;
   if (!dsl_opnd_at(f, 1, what, &x))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   if (x.kind != DSL_DEV) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes tiles, scalars and numbers, got %s", what,
                   dsl_describe_opnd(f, &x));
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (build && build != d_relu && !dtype_is_float((enum dtype)x.dev->t.dtype)) {
     fe_soft_error(f->fe, DIAG_TYPE_MISMATCH, "%s takes floats, got %s; cast it first", what,
                   dsl_describe_type(f, x.dev->t));
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
-  return give(f, build ? build(f, what, x.dev) : dsl_math(f, op, what, &x));
+  return dsl_push(f, build ? build(f, what, x.dev) : dsl_math(f, op, what, &x));
 }
 
 #define UNARY(X)                                                                                   \
@@ -259,7 +254,7 @@ static int min_max(lua_State *L, const char *what, bool is_max) {
   int n = lua_gettop(L);
   if (n == 0) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes at least one value", what);
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (n == 1) {
     /* Of one tile or array: over all of its elements. */
@@ -270,9 +265,9 @@ static int min_max(lua_State *L, const char *what, bool is_max) {
     struct fe_dev *h = fe_to_dev(L, 1);
     struct dsl_opnd x;
     if (!dsl_opnd_at(f, 1, what, &x))
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     if (h && !(h->flags & FE_DEV_SCALAR))
-      return give(f, dsl_reduce_all(f, is_max ? IR_REDUCE_MAX : IR_REDUCE_MIN, what, x.dev));
+      return dsl_push(f, dsl_reduce_all(f, is_max ? IR_REDUCE_MAX : IR_REDUCE_MIN, what, x.dev));
     return 1;
   }
   lua_pushvalue(L, 1);
@@ -298,13 +293,13 @@ int dsl_fn_global_clamp(lua_State *L) {
   if (lua_gettop(L) != 3) {
     fe_soft_error(f->fe, DIAG_OPERAND, "clamp takes (x, lo, hi), got %d value%s", lua_gettop(L),
                   lua_gettop(L) == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (lua_type(L, 2) == LUA_TNUMBER && lua_type(L, 3) == LUA_TNUMBER && !dsl_to_array(L, 1) &&
       lua_compare(L, 3, 2, LUA_OPLT)) {
     fe_soft_error(f->fe, DIAG_OPERAND, "clamp: lo is %s, above hi, %s", luaL_tolstring(L, 2, NULL),
                   luaL_tolstring(L, 3, NULL));
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   lua_pushvalue(L, 1);
   lua_pushvalue(L, 2);
@@ -320,7 +315,7 @@ static int compare(lua_State *L, const char *what, dsl_fn host, enum fe_op op) {
   struct fe_file *f = dsl_of(L);
   if (lua_gettop(L) != 2) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes two values, got %d", what, lua_gettop(L));
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (dsl_to_array(L, 1) || dsl_to_array(L, 2)) {
     dsl_array_elem(L, f, what, host, 1, 2);
@@ -342,7 +337,7 @@ static int compare(lua_State *L, const char *what, dsl_fn host, enum fe_op op) {
                   dsl_describe_opnd(f, &a), dsl_describe_opnd(f, &b));
     ok = false;
   }
-  return give(f, ok ? dsl_binary(f, op, &a, &b) : NULL);
+  return dsl_push(f, ok ? dsl_binary(f, op, &a, &b) : NULL);
 }
 
 #define COMPARE(X)                                                                                 \
@@ -399,13 +394,13 @@ int dsl_fn_global_cdiv(lua_State *L) {
   if (lua_gettop(L) != 2) {
     fe_soft_error(f->fe, DIAG_OPERAND, "cdiv takes (a, b), got %d value%s", lua_gettop(L),
                   lua_gettop(L) == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (fe_is_dev(L, 1) || fe_is_dev(L, 2)) {
     struct dsl_opnd a, b;
     bool ok = dsl_opnd_at(f, 1, "cdiv", &a);
     ok = dsl_opnd_at(f, 2, "cdiv", &b) && ok;
-    return give(f, ok ? cdiv_dev(f, &a, &b) : NULL);
+    return dsl_push(f, ok ? cdiv_dev(f, &a, &b) : NULL);
   }
   int ia, ib;
   lua_Integer a = lua_tointegerx(L, 1, &ia), b = lua_tointegerx(L, 2, &ib);

@@ -4,7 +4,7 @@
 
 static const char tile_key = 0, view_key = 0; /* addresses: registry keys of the method tables */
 
-static struct dsl_val *self_tile(struct fe_file *f, const char *what) {
+struct dsl_val *dsl_self_tile(struct fe_file *f, const char *what) {
   struct dsl_val *v = dsl_val_at(f, 1, what);
   if (v && v->t.kind != IR_TILE) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes a tile, got %s", what, dsl_describe_type(f, v->t));
@@ -15,7 +15,7 @@ static struct dsl_val *self_tile(struct fe_file *f, const char *what) {
 
 int dsl_fn_tile_T(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_val *v = self_tile(f, ":T()");
+  struct dsl_val *v = dsl_self_tile(f, ":T()");
   dsl_push(f, v ? dsl_transpose(f, v) : NULL);
   return 1;
 }
@@ -23,7 +23,7 @@ int dsl_fn_tile_T(lua_State *L) {
 static int make_rank_2(lua_State *L, bool row) {
   struct fe_file *f = dsl_of(L);
   const char *what = row ? ":row()" : ":col()";
-  struct dsl_val *v = self_tile(f, what);
+  struct dsl_val *v = dsl_self_tile(f, what);
   if (v && v->t.rank != 1) {
     fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH, "%s takes a tile of rank 1, got %s", what,
                   dsl_describe_type(f, v->t));
@@ -48,7 +48,7 @@ int dsl_fn_tile_col(lua_State *L) {
 
 int dsl_fn_tile_reshape(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_val *v = self_tile(f, ":reshape(...)");
+  struct dsl_val *v = dsl_self_tile(f, ":reshape(...)");
   uint32_t rank;
   int64_t dim[IR_MAX_RANK];
   bool ok = v && dsl_sizes_at(f, 2, lua_gettop(L), ":reshape(...)", &rank, dim);

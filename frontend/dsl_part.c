@@ -5,20 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int give(struct fe_file *f, struct dsl_val *v) {
-  dsl_push(f, v);
-  return 1;
-}
-
-static struct dsl_val *self_tile(struct fe_file *f, const char *what) {
-  struct dsl_val *v = dsl_val_at(f, 1, what);
-  if (v && v->t.kind != IR_TILE) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "%s takes a tile, got %s", what, dsl_describe_type(f, v->t));
-    return NULL;
-  }
-  return v;
-}
-
 /* The plain integers given as the stack's values 2, 3, ..., or as one list there; exactly n. */
 static bool ints_at(lua_State *L, struct fe_file *f, int first, int last, const char *what,
                     const char *item, uint32_t n, int64_t *out) {
@@ -54,10 +40,10 @@ static bool ints_at(lua_State *L, struct fe_file *f, int first, int last, const 
 
 int dsl_fn_tile_permute(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_val *v = self_tile(f, ":permute(...)");
+  struct dsl_val *v = dsl_self_tile(f, ":permute(...)");
   int64_t perm[IR_MAX_RANK];
   if (!v || !ints_at(L, f, 2, lua_gettop(L), ":permute(...)", "axis", v->t.rank, perm))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   unsigned seen = 0;
   for (uint32_t d = 0; d < v->t.rank; d++)
     if (perm[d] >= 0 && perm[d] < v->t.rank)
@@ -66,18 +52,18 @@ int dsl_fn_tile_permute(lua_State *L) {
     fe_soft_error(f->fe, DIAG_OPERAND,
                   ":permute of %s names each of the axes 0 to %d once, in their new order",
                   dsl_describe_type(f, v->t), v->t.rank - 1);
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
-  return give(f, dsl_permute(f, v, perm));
+  return dsl_push(f, dsl_permute(f, v, perm));
 }
 
 /* x:slice(offsets, sizes) */
 int dsl_fn_tile_slice(lua_State *L) {
   struct fe_file *f = dsl_of(L);
-  struct dsl_val *v = self_tile(f, ":slice(offsets, sizes)");
+  struct dsl_val *v = dsl_self_tile(f, ":slice(offsets, sizes)");
   lua_settop(L, 3);
   if (!v)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   int64_t offset[IR_MAX_RANK], size[IR_MAX_RANK];
   bool ok = true;
   for (int i = 2; i <= 3; i++)
@@ -89,7 +75,7 @@ int dsl_fn_tile_slice(lua_State *L) {
       ok = false;
     }
   if (!ok)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   ok = ints_at(L, f, 2, 2, ":slice", "offset", v->t.rank, offset);
   ok = ints_at(L, f, 3, 3, ":slice", "size", v->t.rank, size) && ok;
   for (uint32_t d = 0; ok && d < v->t.rank; d++)
@@ -98,7 +84,7 @@ int dsl_fn_tile_slice(lua_State *L) {
                     ":slice: size %" PRIu32 " is %" PRId64 "; it must be at least 1", d, size[d]);
       ok = false;
     }
-  return give(f, ok ? dsl_extract(f, v, offset, size) : NULL);
+  return dsl_push(f, ok ? dsl_extract(f, v, offset, size) : NULL);
 }
 
 /* ---- cat ---- */
@@ -150,7 +136,7 @@ int dsl_fn_global_cat(lua_State *L) {
     if (n < 1 || !fe_is_unknown(fe_to_dev(L, 1)))
       fe_soft_error(f->fe, DIAG_OPERAND, "cat takes (axis, x, y, ...), got %s",
                     n ? n < 2 ? "no tile" : dsl_describe(f, 1) : "nothing");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   const struct dsl_array *a = dsl_to_array(L, 2);
   if (f->mode == DSL_HOST && !a)
@@ -167,10 +153,10 @@ int dsl_fn_global_cat(lua_State *L) {
     ok = ok && x;
   }
   if (!ok)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   int axis = dsl_axis_at(f, 1, "cat", a ? a->rank : v[0]->t.rank);
   if (axis < 0)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   if (a)
     return cat_arrays(L, f, (uint32_t)axis, n);
   for (int i = 1; i < n - 1; i++) {
@@ -179,17 +165,17 @@ int dsl_fn_global_cat(lua_State *L) {
       fe_soft_error(f->fe, DIAG_TYPE_MISMATCH,
                     "cat of %s and %s: two dtypes never mix; cast one of them",
                     dsl_describe_type(f, v[0]->t), dsl_describe_type(f, t));
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     }
     t.dim[axis] = v[0]->t.dim[axis];
     if (!ir_type_eq(t, v[0]->t)) {
       fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH,
                     "cat of %s and %s: they may differ along axis %d alone",
                     dsl_describe_type(f, v[0]->t), dsl_describe_type(f, v[i]->t), axis);
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     }
   }
-  return give(f, dsl_concat(f, (uint32_t)axis, (uint32_t)n - 1, v));
+  return dsl_push(f, dsl_concat(f, (uint32_t)axis, (uint32_t)n - 1, v));
 }
 
 /* bitcast(x, dtype) */
@@ -198,7 +184,7 @@ int dsl_fn_global_bitcast(lua_State *L) {
   lua_settop(L, 2);
   enum dtype t;
   if (!dsl_dtype_at(f, 2, "bitcast", &t))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   struct dsl_val *x = dsl_val_at(f, 1, "bitcast");
-  return give(f, x ? dsl_bitcast(f, x, t) : NULL);
+  return dsl_push(f, x ? dsl_bitcast(f, x, t) : NULL);
 }

@@ -5,11 +5,6 @@
 
 #include <inttypes.h>
 
-static int give(struct fe_file *f, struct dsl_val *v) {
-  dsl_push(f, v);
-  return 1;
-}
-
 static bool need_body(struct fe_file *f, const char *what) {
   if (f->mode == DSL_BODY)
     return true;
@@ -22,7 +17,7 @@ static int fill_host(lua_State *L, struct fe_file *f, const char *what, double x
   uint32_t rank;
   int64_t dim[IR_MAX_RANK];
   if (!dsl_sizes_at(f, first, lua_gettop(L), what, &rank, dim))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   struct dsl_array *a = dsl_new_array(L, f, rank, dim);
   int64_t n = dsl_array_count(a);
   for (int64_t i = 0; i < n; i++)
@@ -35,23 +30,23 @@ static int fill(lua_State *L, const char *what, int first) {
   struct fe_file *f = dsl_of(L);
   enum dtype t;
   if (!dsl_dtype_at(f, 1, what, &t))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   if (f->mode == DSL_HOST)
     return fill_host(L, f, what, first == 2 ? 0 : dsl_number_at(f, 2, "the value of full"), first);
   if (!need_body(f, what))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   struct dsl_opnd x = {.kind = t == DT_BOOL ? DSL_BOOL : DSL_INT};
   uint32_t rank;
   int64_t dim[IR_MAX_RANK];
   if (lua_gettop(L) < first) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s needs sizes: %s", what,
                   first == 2 ? "zeros(f32, 64, 64)" : "full(f32, 1, 64, 64)");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   bool ok = first == 2 || dsl_opnd_at(f, 2, what, &x);
   ok = dsl_sizes_at(f, first, lua_gettop(L), what, &rank, dim) && ok;
   if (!ok)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   struct dsl_val *v;
   if (x.kind == DSL_DEV) {
     v = x.dev;
@@ -59,12 +54,12 @@ static int fill(lua_State *L, const char *what, int first) {
       fe_soft_error(f->fe, DIAG_TYPE_MISMATCH,
                     "full of %s takes a number or a scalar of %s, got %s", dtype_name(t),
                     dtype_name(t), dsl_describe_type(f, v->t));
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     }
   } else {
     v = dsl_const(f, t, &x);
   }
-  return give(f, v ? dsl_grow(f, v, ir_tile(t, rank, dim)) : NULL);
+  return dsl_push(f, v ? dsl_grow(f, v, ir_tile(t, rank, dim)) : NULL);
 }
 
 int dsl_fn_global_zeros(lua_State *L) {
@@ -81,7 +76,7 @@ int dsl_fn_global_iota(lua_State *L) {
   int axis = dsl_axis_at(f, 1, "iota", 2);
   int64_t n;
   if (axis < 0 || !dsl_size_at(f, 2, "size of iota", &n))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   if (f->mode == DSL_HOST) {
     const int64_t dim[2] = {axis ? 1 : n, axis ? n : 1};
     struct dsl_array *a = dsl_new_array(L, f, 2, dim);
@@ -92,9 +87,9 @@ int dsl_fn_global_iota(lua_State *L) {
   if (n > FE_MAX_ELEMS) {
     fe_soft_error(f->fe, DIAG_LIMIT, "iota of %" PRId64 " elements; %" PRId64 " are the most", n,
                   (int64_t)FE_MAX_ELEMS);
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
-  return give(f, dsl_iota(f, (uint32_t)axis, n));
+  return dsl_push(f, dsl_iota(f, (uint32_t)axis, n));
 }
 
 /* ---- range ---- */
@@ -149,7 +144,7 @@ int dsl_fn_global_range(lua_State *L) {
   r->made = fe_where(f->fe);
   r->step = 1;
   if (!need_body(f, "range"))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   bool ok = true;
   if (n > 2 && lua_type(L, n) == LUA_TTABLE)
     ok = range_options(f, n--, r);
@@ -158,14 +153,14 @@ int dsl_fn_global_range(lua_State *L) {
   if (n < 2 || n > 3) {
     fe_soft_error(f->fe, DIAG_OPERAND, "range takes (lo, hi) or (lo, hi, step), got %d value%s", n,
                   n == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   ok = range_bound(f, 1, &r->lo) && ok;
   ok = range_bound(f, 2, &r->hi) && ok;
   if (n == 3)
     ok = dsl_size_at(f, 3, "range step", &r->step) && ok;
   if (!ok)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   lua_pushlightuserdata(L, r);
   return 1;
 }
@@ -201,14 +196,14 @@ int dsl_fn_global_dot(lua_State *L) {
     fe_soft_error(f->fe, DIAG_OPERAND,
                   "dot takes two tiles and perhaps an accumulator, got %d value%s", n,
                   n == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   struct dsl_val *v[3] = {NULL, NULL, NULL};
   for (int i = 0; i < n; i++) {
     v[i] = dsl_val_at(f, i + 1, "dot");
     ok &= v[i] != NULL;
   }
-  return give(f, ok ? dsl_dot(f, v[0], v[1], v[2], prec) : NULL);
+  return dsl_push(f, ok ? dsl_dot(f, v[0], v[1], v[2], prec) : NULL);
 }
 
 static double round_elem(const double *x) {
@@ -220,7 +215,7 @@ int dsl_fn_global_cast(lua_State *L) {
   lua_settop(L, 2);
   enum dtype t;
   if (!dsl_dtype_at(f, 2, "cast", &t))
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   if (dsl_to_array(L, 1) || (f->mode != DSL_BODY && lua_type(L, 1) == LUA_TNUMBER)) {
     lua_pushinteger(L, (lua_Integer)t);
     lua_replace(L, 2);
@@ -229,8 +224,8 @@ int dsl_fn_global_cast(lua_State *L) {
   }
   struct dsl_opnd o;
   if (!dsl_opnd_at(f, 1, "cast", &o))
-    return give(f, NULL);
-  return give(f, o.kind == DSL_DEV ? dsl_cast(f, o.dev, t) : dsl_const(f, t, &o));
+    return dsl_push(f, NULL);
+  return dsl_push(f, o.kind == DSL_DEV ? dsl_cast(f, o.dev, t) : dsl_const(f, t, &o));
 }
 
 static double select_elem(const double *x) {
@@ -242,7 +237,7 @@ int dsl_fn_global_where(lua_State *L) {
   if (lua_gettop(L) != 3) {
     fe_soft_error(f->fe, DIAG_OPERAND, "where takes (mask, x, y), got %d value%s", lua_gettop(L),
                   lua_gettop(L) == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   if (dsl_to_array(L, 1)) {
     dsl_array_elem(L, f, "where", select_elem, 1, 3);
@@ -256,7 +251,7 @@ int dsl_fn_global_where(lua_State *L) {
       fe_soft_error(f->fe, DIAG_OPERAND,
                     "where takes a mask, or true, false or nil to choose while tracing; got %s",
                     dsl_describe(f, 1));
-      return give(f, NULL);
+      return dsl_push(f, NULL);
     }
     lua_pushvalue(L, lua_toboolean(L, 1) ? 2 : 3);
     return 1;
@@ -265,7 +260,7 @@ int dsl_fn_global_where(lua_State *L) {
   bool ok = dsl_opnd_at(f, 1, "where", &m);
   ok = dsl_opnd_at(f, 2, "where", &x) && ok;
   ok = dsl_opnd_at(f, 3, "where", &y) && ok;
-  return give(f, ok ? dsl_select(f, "where", &m, &x, &y) : NULL);
+  return dsl_push(f, ok ? dsl_select(f, "where", &m, &x, &y) : NULL);
 }
 
 /* ---- reductions ---- */
@@ -279,31 +274,31 @@ static int reduce(lua_State *L, const char *what, enum dsl_fold fold, int axis) 
   if (n < 1 || n > want) {
     fe_soft_error(f->fe, DIAG_OPERAND, "%s takes (x%s), got %d value%s", what,
                   want == 2 ? ", axis" : "", n, n == 1 ? "" : "s");
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   struct dsl_array *a = dsl_to_array(L, 1);
   struct dsl_val *v = a ? NULL : dsl_val_at(f, 1, what);
   if (!a && !v)
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   uint32_t rank = a ? a->rank : v->t.rank;
   if (axis >= 0 && rank != 2) {
     fe_soft_error(f->fe, DIAG_SHAPE_MISMATCH,
                   "%s takes rank 2, got %s; use sum, amax, amin(x, axis)", what,
                   a ? "an array of another rank" : dsl_describe_type(f, v->t));
-    return give(f, NULL);
+    return dsl_push(f, NULL);
   }
   bool all = axis < 0 && n < 2;
   if (axis < 0 && !all) {
     axis = dsl_axis_at(f, 2, what, rank);
     if (axis < 0)
-      return give(f, NULL);
+      return dsl_push(f, NULL);
   }
   if (a) {
     dsl_array_reduce(L, f, fold, 1, all ? -1 : axis);
     return 1;
   }
-  return give(f, all ? dsl_reduce_all(f, fold_op[fold], what, v)
-                     : dsl_reduce(f, fold_op[fold], what, v, (uint32_t)axis));
+  return dsl_push(f, all ? dsl_reduce_all(f, fold_op[fold], what, v)
+                         : dsl_reduce(f, fold_op[fold], what, v, (uint32_t)axis));
 }
 
 #define REDUCTION(name, fold, axis)                                                                \

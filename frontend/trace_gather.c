@@ -85,16 +85,10 @@ struct dsl_val *dsl_gather(struct fe_file *f, struct dsl_view *view, struct dsl_
   struct ir_op o = build(f, IR_GATHER, view, index, NULL, 1, &t);
   double value = has_pad ? dsl_set_pad(f, o, (enum dtype)t.dtype, pad) : 0;
   struct dsl_val *r = dsl_new_val(f, t, ir_op_at(f->m, o)->out[0]);
-  struct dsl_pad p[IR_MAX_RANK] = {{0}};
-  bool any = has_pad && t.rank;
-  for (uint32_t d = 0; d < t.rank; d++) {
-    p[d].src = has_pad ? 0 : pad_source(f, view, index, d, t.dim[d]);
-    p[d].known = has_pad || p[d].src != 0;
-    p[d].value = value;
-    any |= p[d].known;
-  }
-  if (any)
-    r->pads = arena_copy(fe_trace_arena(f->fe), p, t.rank * sizeof *p);
+  uint32_t src[IR_MAX_RANK] = {0};
+  for (uint32_t d = 0; d < t.rank && !has_pad; d++)
+    src[d] = pad_source(f, view, index, d, t.dim[d]);
+  dsl_pad_loaded(f, r, has_pad, value, src);
   return r;
 }
 

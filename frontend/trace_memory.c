@@ -77,17 +77,10 @@ struct dsl_val *dsl_load(struct fe_file *f, struct dsl_view *view, struct dsl_va
   struct ir_op o = dsl_build(f, IR_LOAD, t.rank + 1u, in, 1, &t);
   double value = has_pad ? dsl_set_pad(f, o, dt, pad) : 0;
   struct dsl_val *r = dsl_new_val(f, t, ir_op_at(f->m, o)->out[0]);
-  struct dsl_pad p[IR_MAX_RANK] = {{0}};
-  bool any = has_pad;
-  for (uint32_t d = 0; d < t.rank; d++) {
-    /* Whoever writes `pad =` decided what stands there: no source. */
-    p[d].src = has_pad ? 0 : pad_source(f, view, d, offset[d], t.dim[d]);
-    p[d].known = has_pad || p[d].src != 0;
-    p[d].value = value;
-    any |= p[d].known;
-  }
-  if (any)
-    r->pads = arena_copy(fe_trace_arena(f->fe), p, t.rank * sizeof *p);
+  uint32_t src[IR_MAX_RANK] = {0};
+  for (uint32_t d = 0; d < t.rank && !has_pad; d++)
+    src[d] = pad_source(f, view, d, offset[d], t.dim[d]);
+  dsl_pad_loaded(f, r, has_pad, value, src);
   return r;
 }
 

@@ -196,6 +196,20 @@ static const struct dsl_pad *keep(struct fe_file *f, const struct dsl_pad *p, ui
   return arena_copy(fe_trace_arena(f->fe), p, rank * sizeof *p);
 }
 
+void dsl_pad_loaded(struct fe_file *f, struct dsl_val *r, bool has_pad, double value,
+                    const uint32_t *src) {
+  struct dsl_pad p[IR_MAX_RANK] = {{0}};
+  bool any = false;
+  for (uint32_t d = 0; d < r->t.rank; d++) {
+    p[d].src = has_pad ? 0 : src[d];
+    p[d].known = has_pad || src[d] != 0;
+    p[d].value = value;
+    any |= p[d].known;
+  }
+  if (any)
+    r->pads = arena_copy(fe_trace_arena(f->fe), p, r->t.rank * sizeof *p);
+}
+
 const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_t n,
                                    struct dsl_val *const *in, struct ir_type t) {
   if (t.kind != IR_TILE || n > 3)

@@ -89,11 +89,12 @@ struct dsl_val *dsl_new_expr(struct fe_file *f, enum dtype t, struct expr e) {
   return d;
 }
 
-void dsl_push(struct fe_file *f, struct dsl_val *v) {
+int dsl_push(struct fe_file *f, struct dsl_val *v) {
   if (v)
     lua_pushlightuserdata(fe_lua(f->fe), v);
   else
     fe_push_unknown(f->fe);
+  return 1;
 }
 
 /* The module's index of the running function's place and callers. */

@@ -1,25 +1,9 @@
 /* Verifier and type rules of the ops that compute and access memory; control: rules_control.c. */
-#include "ir/rules.h"
+#include "ir/rules_impl.h"
 
 #include "base/num.h"
 
 #include <math.h>
-
-static struct ir_type in(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->in[i]);
-}
-
-static struct ir_type out(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->out[i]);
-}
-
-static enum dtype dt(struct ir_type t) {
-  return (enum dtype)t.dtype;
-}
-
-static bool is_data(struct ir_type t) {
-  return t.kind == IR_SCALAR || t.kind == IR_TILE;
-}
 
 static bool is_numeric(enum dtype t) {
   return dtype_is_float(t) || dtype_is_int(t);

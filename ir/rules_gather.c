@@ -1,10 +1,6 @@
 /* Verifier and type rules of the ops that take an index per dim of a view: gather, scatter,
  * atomic. */
-#include "ir/rules.h"
-
-static struct ir_type in(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->in[i]);
-}
+#include "ir/rules_impl.h"
 
 /* What the indices of the view select: a scalar, or a tile as the indices' tiles broadcast. n_more
  * operands follow the indices. False after an error. */

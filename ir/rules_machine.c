@@ -1,17 +1,9 @@
 /* Verifier rules of the machine ops (rules_machine.def). What needs a look at several ops at once
  * (whether a slot is free, whether a barrier lies between) is the emulator's business, not
  * theirs. */
-#include "ir/rules.h"
+#include "ir/rules_impl.h"
 
 #include <string.h>
-
-static struct ir_type in(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->in[i]);
-}
-
-static struct ir_type out(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->out[i]);
-}
 
 static bool is_scalar(struct ir_type t, enum dtype dt) {
   return t.kind == IR_SCALAR && t.dtype == dt;

@@ -1,22 +1,6 @@
 /* Verifier and type rules of ops on parts of tiles, on bits, and of the reductions that do not give
  * what they take: see rules.c for the others. */
-#include "ir/rules.h"
-
-static struct ir_type in(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->in[i]);
-}
-
-static struct ir_type out(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->out[i]);
-}
-
-static enum dtype dt(struct ir_type t) {
-  return (enum dtype)t.dtype;
-}
-
-static bool is_data(struct ir_type t) {
-  return t.kind == IR_SCALAR || t.kind == IR_TILE;
-}
+#include "ir/rules_impl.h"
 
 /* The operand is a tile and `axis` one of its dims. */
 static bool axis_of_tile(struct ir_check *c, int64_t *axis) {

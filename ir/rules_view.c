@@ -1,14 +1,6 @@
 /* Verifier and type rules of views. A view's dim is static only where that is sure: it was so in
  * the parent, or the size is a constant. */
-#include "ir/rules.h"
-
-static struct ir_type in(const struct ir_check *c, uint32_t i) {
-  return ir_type_of(c->m, c->n->in[i]);
-}
-
-static struct ir_type out(const struct ir_check *c) {
-  return ir_type_of(c->m, c->n->out[0]);
-}
+#include "ir/rules_impl.h"
 
 /* Operand 1 is a view, the result a view of its dtype. */
 static bool check_views(struct ir_check *c) {
@@ -17,10 +9,10 @@ static bool check_views(struct ir_check *c) {
     ir_rule_fail(c, "needs a view");
     return false;
   }
-  if (in(c, 0).kind == IR_VIEW && out(c).kind == IR_VIEW && in(c, 0).dtype == out(c).dtype)
+  if (in(c, 0).kind == IR_VIEW && out(c, 0).kind == IR_VIEW && in(c, 0).dtype == out(c, 0).dtype)
     return true;
   ir_rule_fail(c, "takes a view to a view of its dtype, not %s to %s", ir_type_text(in(c, 0), &a),
-               ir_type_text(out(c), &b));
+               ir_type_text(out(c, 0), &b));
   return false;
 }
 
@@ -49,9 +41,9 @@ static bool check_axis(struct ir_check *c, int64_t *axis) {
 
 static void check_result(struct ir_check *c, struct ir_type want) {
   struct ir_type_text a, b;
-  if (!ir_type_eq(out(c), want))
+  if (!ir_type_eq(out(c, 0), want))
     ir_rule_fail(c, "the result must be %s, not %s", ir_type_text(want, &a),
-                 ir_type_text(out(c), &b));
+                 ir_type_text(out(c, 0), &b));
 }
 
 void ir_rule_view_at(struct ir_check *c) {
@@ -72,7 +64,7 @@ void ir_rule_view_at(struct ir_check *c) {
 
 /* The result's dims are the sizes, operands from `from` on. */
 static void check_sizes(struct ir_check *c, uint32_t from) {
-  struct ir_type t = out(c);
+  struct ir_type t = out(c, 0);
   for (uint32_t d = 0; d < t.rank; d++) {
     struct ir_op def = ir_value_at(c->m, c->n->in[from + d])->def;
     const struct ir_attr *value =
@@ -88,7 +80,7 @@ void ir_rule_view_slice(struct ir_check *c) {
   if (!check_views(c))
     return;
   struct ir_type t = in(c, 0);
-  if (c->n->n_in != 1u + 2u * t.rank || out(c).rank != t.rank) {
+  if (c->n->n_in != 1u + 2u * t.rank || out(c, 0).rank != t.rank) {
     ir_rule_fail(c, "%s needs %d offsets and as many sizes", ir_type_text(t, &a), t.rank);
     return;
   }
@@ -132,7 +124,7 @@ void ir_rule_view_every(struct ir_check *c) {
 void ir_rule_view_reshape(struct ir_check *c) {
   if (!check_views(c))
     return;
-  struct ir_type t = out(c);
+  struct ir_type t = out(c, 0);
   if (!t.rank || c->n->n_in != 1u + t.rank)
     ir_rule_fail(c, "needs a size for each of the result's %d dims", t.rank);
   else if (check_index(c, 1, t.rank, "size"))
@@ -142,9 +134,9 @@ void ir_rule_view_reshape(struct ir_check *c) {
 void ir_rule_dim(struct ir_check *c) {
   struct ir_type_text a, b;
   int64_t axis;
-  if (in(c, 0).kind != IR_VIEW || !ir_type_eq(out(c), ir_scalar(DT_INDEX)))
+  if (in(c, 0).kind != IR_VIEW || !ir_type_eq(out(c, 0), ir_scalar(DT_INDEX)))
     ir_rule_fail(c, "takes a view to an index, not %s to %s", ir_type_text(in(c, 0), &a),
-                 ir_type_text(out(c), &b));
+                 ir_type_text(out(c, 0), &b));
   else
     check_axis(c, &axis);
 }

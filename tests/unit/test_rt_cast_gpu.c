@@ -2,7 +2,7 @@
  * types; for f32 and f64 every value of the target type, every midpoint between two of them, and
  * the neighbours of both; integers at their edges and at random. Skipped, counted, where there is
  * no GPU. */
-#include "help_rt.h"
+#include "help_gpu.h"
 
 #include "base/num.h"
 #include "runtime/internal.h"
@@ -10,41 +10,18 @@
 #include <math.h>
 #include <string.h>
 
-struct fixture {
-  struct help_mem mem;
-  struct help_arena arena;
-  struct diag_sink diags;
-  struct rt_ctx *ctx;
-  struct rt_device *dev;
-};
-static struct fixture f;
-static const char *skip_reason;
+static struct help_gpu f;
 
-#define OK(call)                                                                                   \
-  do {                                                                                             \
-    if ((call) != RT_OK)                                                                           \
-      fail_msg("%s: %s", #call, help_last_message(&f.diags));                                      \
-  } while (0)
+#define OK(call) HELP_GPU_OK(&f, call)
 
 static int setup(void **state) {
   (void)state;
-  help_mem_init(&f.mem);
-  help_arena_init(&f.arena);
-  if (!diag_init(&f.diags, &mem_libc) || rt_ctx_new(&f.mem.alloc, &f.diags, NULL, &f.ctx) != RT_OK)
-    return -1;
-  if (rt_device_open(f.ctx, 0, &f.dev) != RT_OK || rt_library_need(f.ctx, RT_LIB_NVRTC) != RT_OK)
-    skip_reason = help_last_message(&f.diags);
-  return 0;
+  return help_gpu_open(&f);
 }
 
 static int teardown(void **state) {
   (void)state;
-  rt_device_close(f.dev);
-  rt_ctx_free(f.ctx);
-  bool leak = f.mem.live_blocks != 0;
-  diag_free(&f.diags);
-  arena_free(&f.arena.arena);
-  return leak ? -1 : 0;
+  return help_gpu_close(&f);
 }
 
 /* ---- the conversions ---- */
@@ -278,23 +255,11 @@ static void run_on_gpu(const char *ptx, const uint64_t *in, uint64_t *out, size_
       "  asm volatile(\"%s\" : \"=l\"(r) : \"l\"(v));\n"
       "  y[i] = r;\n}\n",
       ptx);
-  struct rt_compile_job job = {
-      .name = "convert.cu", .source = source, .arch = rt_device_info(f.dev)->arch};
-  struct rt_compiled c;
-  struct rt_module *m = NULL;
-  OK(rt_compile(f.ctx, &job, &c));
-  OK(rt_module_load(f.dev, c.cubin, c.cubin_size, &m));
-  rt_compiled_free(&c);
-  const char *text = arena_printf(
-      &f.arena.arena,
-      "kiln-recipe 1\nkernel \"convert\"\ntarget \"%s\"\narg in \"x\" s64 [n]\n"
-      "arg out \"y\" s64 [n]\nlaunch \"convert\"\n  grid cdiv(n, 256), 1, 1\n  block 256, 1, 1\n"
-      "  cluster 1, 1, 1\n  smem 0\n  regs 0\n  param ptr 1\n  param ptr 0\n  param i32 n\nend\n",
-      rt_device_info(f.dev)->arch);
-  struct recipe *r =
-      recipe_parse(&f.arena.arena, symtab_new(&f.arena.arena), &f.diags, 0, text, strlen(text));
-  if (!r)
-    fail_msg("%s", help_last_message(&f.diags));
+  struct rt_module *m = help_gpu_build(&f, source);
+  struct recipe *r = help_gpu_recipe(
+      &f, "arg in \"x\" s64 [n]\narg out \"y\" s64 [n]\nlaunch \"convert\"\n"
+          "  grid cdiv(n, 256), 1, 1\n  block 256, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
+          "  param ptr 1\n  param ptr 0\n  param i32 n\nend\n");
   struct rt_buffer *x, *y;
   OK(rt_buffer_new(f.dev, "x", n * 8, &x));
   OK(rt_buffer_new(f.dev, "y", n * 8, &y));
@@ -339,10 +304,7 @@ static bool has_conversion(const char *name, int min_cc) {
  * where the instruction gives something else (64 bits). */
 static void test_conversions(void **state) {
   (void)state;
-  if (skip_reason) {
-    printf("SKIP: %s\n", skip_reason);
-    skip();
-  }
+  help_gpu_need(&f);
   size_t total = 0;
   for (size_t k = 0; k < N_CONVERSIONS; k++) {
     const struct conversion *c = &conversions[k];
@@ -374,10 +336,7 @@ static void test_conversions(void **state) {
 
 static void test_tf32(void **state) {
   (void)state;
-  if (skip_reason) {
-    printf("SKIP: %s\n", skip_reason);
-    skip();
-  }
+  help_gpu_need(&f);
   for (size_t k = 0; k < sizeof tf32s / sizeof tf32s[0]; k++) {
     const struct tf32 *c = &tf32s[k];
     if (!has_conversion(c->name, c->min_cc))

@@ -2,7 +2,7 @@
  * none.
  *
  * The last test destroys its context on purpose (an illegal access). */
-#include "help_rt.h"
+#include "help_gpu.h"
 
 #include "base/num.h"
 #include "runtime/internal.h"
@@ -13,80 +13,23 @@
 #include <string.h>
 #include <time.h>
 
-struct fixture {
-  struct help_mem mem;
-  struct help_arena arena;
-  struct diag_sink diags;
-  struct rt_ctx *ctx;
-  struct rt_device *dev;
-};
-static struct fixture f;
-static const char *skip_reason;
+static struct help_gpu f;
 
-static void need_gpu(void) {
-  if (!skip_reason)
-    return;
-  printf("SKIP: %s\n", skip_reason);
-  skip();
-}
-
-#define OK(call)                                                                                   \
-  do {                                                                                             \
-    if ((call) != RT_OK)                                                                           \
-      fail_msg("%s: %s", #call, help_last_message(&f.diags));                                      \
-  } while (0)
+#define OK(call) HELP_GPU_OK(&f, call)
 
 static int setup(void **state) {
   (void)state;
-  help_mem_init(&f.mem);
-  help_arena_init(&f.arena);
-  if (!diag_init(&f.diags, &mem_libc) || rt_ctx_new(&f.mem.alloc, &f.diags, NULL, &f.ctx) != RT_OK)
-    return -1;
-  if (rt_device_open(f.ctx, 0, &f.dev) != RT_OK)
-    skip_reason = help_last_message(&f.diags);
-  else if (rt_library_need(f.ctx, RT_LIB_NVRTC) != RT_OK)
-    skip_reason = help_last_message(&f.diags);
-  return 0;
+  return help_gpu_open(&f);
 }
 
 static int teardown(void **state) {
   (void)state;
-  rt_device_close(f.dev);
-  rt_ctx_free(f.ctx);
-  bool leak = f.mem.live_blocks != 0;
-  diag_free(&f.diags);
-  arena_free(&f.arena.arena);
-  return leak ? -1 : 0;
-}
-
-static struct rt_module *build(const char *source) {
-  struct rt_compile_job job = {
-      .name = "test.cu", .source = source, .arch = rt_device_info(f.dev)->arch};
-  struct rt_compiled c;
-  struct rt_module *m = NULL;
-  OK(rt_compile(f.ctx, &job, &c));
-  OK(rt_module_load(f.dev, c.cubin, c.cubin_size, &m));
-  rt_compiled_free(&c);
-  return m;
-}
-
-static struct recipe *parse(const char *text) {
-  struct recipe *r =
-      recipe_parse(&f.arena.arena, symtab_new(&f.arena.arena), &f.diags, 0, text, strlen(text));
-  if (!r)
-    fail_msg("%s", help_last_message(&f.diags));
-  return r;
-}
-
-/* A recipe for this GPU: `target` is put in. */
-static struct recipe *recipe_for(const char *rest) {
-  return parse(arena_printf(&f.arena.arena, "kiln-recipe 1\nkernel \"test\"\ntarget \"%s\"\n%s",
-                            rt_device_info(f.dev)->arch, rest));
+  return help_gpu_close(&f);
 }
 
 static void test_info(void **state) {
   (void)state;
-  need_gpu();
+  help_gpu_need(&f);
   const struct rt_device_info *i = rt_device_info(f.dev);
   printf("%s %s, %s, %s: %d SMs, %zu MiB, L2 %zu MiB, %zu bytes of shared memory a block\n",
          i->name, i->uuid, i->pci, i->arch, i->sm_count, i->memory_bytes >> 20, i->l2_bytes >> 20,
@@ -109,18 +52,19 @@ static void test_info(void **state) {
  * end. */
 static void test_launch(void **state) {
   (void)state;
-  need_gpu();
-  struct rt_module *m =
-      build("extern \"C\" __global__ void axpy(float *y, const float *x, unsigned *count, float a, "
-            "int n, int extra) {\n"
-            "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-            "  if (i < n + extra) { y[i] = a * (i < n ? x[i] : 0) ; atomicAdd(count, 1u); }\n}\n");
-  struct recipe *r = recipe_for("arg in \"x\" f32 [n]\narg out \"y\" f32 [n]\n"
-                                "arg scalar \"a\" f32\narg scalar \"extra\" s32\nworkspace 4\n"
-                                "memset 0, 4\nlaunch \"axpy\"\n  grid cdiv(n, 128) + 1, 1, 1\n"
-                                "  block 128, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
-                                "  param ptr 1\n  param ptr 0\n  param workspace 0\n"
-                                "  param scalar 2\n  param i32 n\n  param i32 extra\nend\n");
+  help_gpu_need(&f);
+  struct rt_module *m = help_gpu_build(
+      &f, "extern \"C\" __global__ void axpy(float *y, const float *x, unsigned *count, float a, "
+          "int n, int extra) {\n"
+          "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+          "  if (i < n + extra) { y[i] = a * (i < n ? x[i] : 0) ; atomicAdd(count, 1u); }\n}\n");
+  struct recipe *r =
+      help_gpu_recipe(&f, "arg in \"x\" f32 [n]\narg out \"y\" f32 [n]\n"
+                          "arg scalar \"a\" f32\narg scalar \"extra\" s32\nworkspace 4\n"
+                          "memset 0, 4\nlaunch \"axpy\"\n  grid cdiv(n, 128) + 1, 1, 1\n"
+                          "  block 128, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
+                          "  param ptr 1\n  param ptr 0\n  param workspace 0\n"
+                          "  param scalar 2\n  param i32 n\n  param i32 extra\nend\n");
   enum { N = 1000 };
   struct rt_buffer *x, *y, *count;
   OK(rt_buffer_new(f.dev, "argument x", N * 4, &x));
@@ -166,7 +110,7 @@ static void test_launch(void **state) {
 /* Random inputs and conversions on the device are the host's, bit for bit. */
 static void test_fill_and_convert(void **state) {
   (void)state;
-  need_gpu();
+  help_gpu_need(&f);
   static const enum dtype types[] = {DT_BF16, DT_F16,  DT_F32,  DT_F64, DT_S8,
                                      DT_S32,  DT_E4M3, DT_E5M2, DT_U8,  DT_S64};
   enum { N = 10007 };
@@ -296,7 +240,7 @@ static void check_product(enum dtype in, enum dtype out, int layout, int64_t m, 
 
 static void test_products(void **state) {
   (void)state;
-  need_gpu();
+  help_gpu_need(&f);
   if (!rt_library_info(f.ctx, RT_LIB_CUBLASLT).loaded ||
       !rt_library_info(f.ctx, RT_LIB_CUBLAS).loaded) {
     printf("SKIP: %s\n", rt_library_info(f.ctx, RT_LIB_CUBLAS).why);
@@ -314,7 +258,7 @@ static void test_products(void **state) {
 
 static void test_reference_product(void **state) {
   (void)state;
-  need_gpu();
+  help_gpu_need(&f);
   if (!rt_library_info(f.ctx, RT_LIB_CUBLAS).loaded) {
     printf("SKIP: %s\n", rt_library_info(f.ctx, RT_LIB_CUBLAS).why);
     skip();
@@ -344,15 +288,16 @@ static enum rt_status run_prepared(void *user, rt_stream stream, uint32_t round)
 /* A kernel that waits for a known number of nanoseconds is timed right, by events and by graph. */
 static void test_timing(void **state) {
   (void)state;
-  need_gpu();
-  struct rt_module *m = build(
+  help_gpu_need(&f);
+  struct rt_module *m = help_gpu_build(
+      &f,
       "extern \"C\" __global__ void nap(long long ns) {\n"
       "  unsigned long long t0, t;\n"
       "  asm volatile(\"mov.u64 %0, %%globaltimer;\" : \"=l\"(t0));\n"
       "  do asm volatile(\"mov.u64 %0, %%globaltimer;\" : \"=l\"(t)); while (t - t0 < ns);\n}\n");
-  struct recipe *r = recipe_for("arg scalar \"ns\" s64\nlaunch \"nap\"\n  grid 1, 1, 1\n"
-                                "  block 1, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
-                                "  param i64 ns\nend\n");
+  struct recipe *r = help_gpu_recipe(&f, "arg scalar \"ns\" s64\nlaunch \"nap\"\n  grid 1, 1, 1\n"
+                                         "  block 1, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
+                                         "  param i64 ns\nend\n");
   struct rt_arg slow = {.i64 = 200000}, fast = {.i64 = 100000};
   struct rt_prepared *p[2];
   OK(rt_prepare(m, r, &slow, 1, NULL, &p[0]));
@@ -379,11 +324,13 @@ static void test_timing(void **state) {
  * bound asserted is loose, for busy machines. */
 static void test_launch_cost(void **state) {
   (void)state;
-  need_gpu();
-  struct rt_module *m = build("extern \"C\" __global__ void empty(void *p, long long n) {}\n");
-  struct recipe *r = recipe_for("arg inout \"x\" f32 [n]\nlaunch \"empty\"\n  grid 1, 1, 1\n"
-                                "  block 32, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
-                                "  param ptr 0\n  param i64 n\nend\n");
+  help_gpu_need(&f);
+  struct rt_module *m =
+      help_gpu_build(&f, "extern \"C\" __global__ void empty(void *p, long long n) {}\n");
+  struct recipe *r =
+      help_gpu_recipe(&f, "arg inout \"x\" f32 [n]\nlaunch \"empty\"\n  grid 1, 1, 1\n"
+                          "  block 32, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
+                          "  param ptr 0\n  param i64 n\nend\n");
   struct rt_buffer *b;
   OK(rt_buffer_new(f.dev, "x", 64, &b));
   struct rt_arg arg = {.tensor = {rt_buffer_data(b), DT_F32, 1, {16}, {1}}};
@@ -431,12 +378,12 @@ static void test_launch_cost(void **state) {
 /* Last: the context does not survive it. */
 static void test_illegal_access(void **state) {
   (void)state;
-  need_gpu();
-  struct rt_module *m =
-      build("extern \"C\" __global__ void wild(long long a) { *(volatile int *)a = 1; }\n");
-  struct recipe *r = recipe_for("arg scalar \"a\" s64\nlaunch \"wild\"\n  grid 1, 1, 1\n"
-                                "  block 1, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
-                                "  param i64 a\nend\n");
+  help_gpu_need(&f);
+  struct rt_module *m = help_gpu_build(
+      &f, "extern \"C\" __global__ void wild(long long a) { *(volatile int *)a = 1; }\n");
+  struct recipe *r = help_gpu_recipe(&f, "arg scalar \"a\" s64\nlaunch \"wild\"\n  grid 1, 1, 1\n"
+                                         "  block 1, 1, 1\n  cluster 1, 1, 1\n  smem 0\n  regs 0\n"
+                                         "  param i64 a\nend\n");
   struct rt_arg arg = {.i64 = 64};
   struct rt_prepared *p;
   diag_clear(&f.diags);
