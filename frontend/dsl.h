@@ -321,8 +321,8 @@ void dsl_push_view(struct fe_file *f, struct dsl_view *v); /* NULL pushes an unk
 
 /* ---- trace_pad.c ---- */
 
-/* The pads of a loaded tile: `value` in every dim where its author wrote `pad =` (which decides what
- * stands there: no source), and where src[d], the load's entry in f->srcs, is not 0. */
+/* The pads of a loaded tile: `value` in every dim where its author wrote `pad =` (which decides
+ * what stands there: no source), and where src[d], the load's entry in f->srcs, is not 0. */
 void dsl_pad_loaded(struct fe_file *f, struct dsl_val *r, bool has_pad, double value,
                     const uint32_t *src);
 const struct dsl_pad *dsl_pad_elem(struct fe_file *f, enum ir_opcode op, uint32_t n,
