@@ -1,5 +1,6 @@
 -- Row softmax: Y[m, :] = exp(X[m, :] - max) / sum. X, Y are [M, N]. A program holds whole rows, so
--- memory is read once; N is fixed at compile time. A row of -inf alone gives NaN, as 0 / 0.
+-- memory is read once; N is fixed at compile time. A row of -inf alone gives NaN, as 0 / 0;
+-- one of the lowest finite numbers, as masks may leave, is uniform.
 
 return kernel {
   name = "softmax",
@@ -8,8 +9,8 @@ return kernel {
   tune = { BM = {1, 2, 4, 8} },
   grid = function(d, c) return cdiv(d.M, c.BM) end,
   body = function(a, d, c, i)
-    local x = cast(a.X:tile({i * c.BM, 0}, {c.BM, c.N}, {pad = -inf}), f32) * log2e
-    local p = exp2(x - rowmax(x))
+    local x = cast(a.X:tile({i * c.BM, 0}, {c.BM, c.N}, {pad = -inf}), f32)
+    local p = exp2((x - rowmax(x)) * log2e)
     a.Y:store({i * c.BM, 0}, cast(p / rowsum(p), c.T))
   end,
   oracle = function(t) return softmax(t.X) end,

@@ -228,7 +228,7 @@ static void test_masked_rows(void **state) {
       r.n_consts = 2;
       r.consts = consts;
       struct kiln_variant *v = help_api_specialise(file, &r);
-      const float marks[ROWS] = {-INFINITY, 3, INFINITY, NAN, -1e38f, 0};
+      const float marks[ROWS] = {-INFINITY, 3, INFINITY, NAN, -FLT_MAX, 0};
       for (int row = 0; row < ROWS; row++)
         for (int j = 0; j < n; j++)
           x[row * n + j] = j == at ? marks[row] : row == 5 ? -0.0f : -INFINITY;
