@@ -196,6 +196,15 @@ bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_a
                    struct api_image *out);
 /* Everything to the poison of the dtype, guards included. */
 void api_image_poison(struct api_image *im, const struct api_arg *arg);
+/* All between the guards to another byte than the poison, and back to what it was before: `kept` is
+ * what the first gave. */
+unsigned char *api_image_other_poison(struct api_image *im, const struct api_arg *arg,
+                                      struct arena *a);
+void api_image_restore(struct api_image *im, const unsigned char *kept);
+/* Drops the marks of elements that do not consist of the poison (other: of the other one); marks are
+ * in row-major order. Returns how many are left. */
+int64_t api_image_mark_poison(const struct api_image *im, const struct api_arg *arg, bool other,
+                              bool *marks);
 int64_t api_elements(const struct api_arg *arg);
 /* Whether two elements share memory. Its reach must have been found to fit into memory. */
 bool api_overlaps_itself(const struct api_arg *arg, struct arena *a);

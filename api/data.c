@@ -101,6 +101,44 @@ void api_image_poison(struct api_image *im, const struct api_arg *arg) {
   memset(im->memory, rt_poison_byte(arg->dtype), im->bytes + 2 * (size_t)RT_GUARD_BYTES);
 }
 
+static unsigned char poison_byte(const struct api_arg *arg, bool other) {
+  unsigned char byte = rt_poison_byte(arg->dtype);
+  return other ? (unsigned char)~byte : byte;
+}
+
+unsigned char *api_image_other_poison(struct api_image *im, const struct api_arg *arg,
+                                      struct arena *a) {
+  unsigned char *inner = im->memory + RT_GUARD_BYTES, *kept = arena_get(a, im->bytes + 1);
+  memcpy(kept, inner, im->bytes);
+  memset(inner, poison_byte(arg, true), im->bytes);
+  return kept;
+}
+
+void api_image_restore(struct api_image *im, const unsigned char *kept) {
+  memcpy(im->memory + RT_GUARD_BYTES, kept, im->bytes);
+}
+
+static bool is_poison(const struct api_arg *arg, const unsigned char *origin, int64_t offset,
+                      const unsigned char *poison) {
+  int64_t size = dtype_bits(arg->dtype) / 8;
+  if (size == 0)
+    return num_load_int(arg->dtype, origin, offset) == num_load_int(arg->dtype, poison, offset & 1);
+  return memcmp(origin + offset * size, poison, (size_t)size) == 0;
+}
+
+int64_t api_image_mark_poison(const struct api_image *im, const struct api_arg *arg, bool other,
+                              bool *marks) {
+  const unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
+  unsigned char poison[8];
+  int64_t left = 0;
+  memset(poison, poison_byte(arg, other), sizeof poison);
+  EACH_ELEMENT(arg, n, offset, {
+    marks[n] = marks[n] && is_poison(arg, origin, offset, poison);
+    left += marks[n];
+  });
+  return left;
+}
+
 void api_image_store(struct api_image *im, const struct api_arg *arg, const double *dense) {
   unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
   EACH_ELEMENT(arg, n, offset, num_store(arg->dtype, origin, offset, dense[n]));

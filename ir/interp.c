@@ -96,6 +96,11 @@ static void run_programs(struct interp *in) {
     diag_report(in->diags, DIAG_ERROR, DIAG_RACE, DIAG_NOWHERE,
                 "%llu conflicting accesses in all; the first %d are shown",
                 (unsigned long long)in->n_races, INTERP_MAX_RACES);
+  if (in->n_unwritten > 1)
+    diag_report(in->diags, DIAG_ERROR, DIAG_UNWRITTEN, DIAG_NOWHERE,
+                "%llu elements were read in all before anything had written them; the first that "
+                "each op read is shown",
+                (unsigned long long)in->n_unwritten);
 }
 
 static void mark_stored(void *user, struct ir_module *m, struct ir_op o) {
@@ -127,12 +132,17 @@ static void run(void *user) {
     interp_cut_prepare(in);
   /* The walk hands out a module that may be changed; this one does not. */
   ir_walk((struct ir_module *)(uintptr_t)in->m, in->m->body, mark_stored, in);
-  for (uint32_t k = 0; k < in->m->args.n; k++)
-    in->bound[k].tracked = in->opt.check_races && in->bound[k].stored;
+  for (uint32_t k = 0; k < in->m->args.n; k++) {
+    const struct ir_arg *arg = &in->m->args.at[k];
+    struct interp_bound *b = &in->bound[k];
+    bool unset = arg->kind == IR_ARG_OUT || (arg->kind == IR_ARG_SCRATCH && !arg->zero);
+    b->unset = in->opt.check_races && in->opt.check_unwritten && unset;
+    b->tracked = in->opt.check_races && (b->stored || b->unset);
+  }
   interp_threads_prepare(in);
   set_entry(in, r->args);
   run_programs(in);
-  r->ok = !in->stopped && !in->n_races;
+  r->ok = !in->stopped && !in->n_races && !in->n_unwritten;
 }
 
 bool interp_run(const struct ir_module *m, const struct interp_arg *args, uint32_t n_args,

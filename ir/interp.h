@@ -53,11 +53,14 @@ struct interp_options {
    * changes atomically and another loads or stores to, in whatever order they ran, and elements
    * that one scatter writes twice. Costs 28 bytes per touched element of each written tensor. */
   bool check_races;
+  /* With check_races: report (DIAG_UNWRITTEN) accesses that read an element of an out argument or
+   * of scratch without zeros before anything was written to it. */
+  bool check_unwritten;
   /* Not 0: every loop that may be cut (ir/merge.h) runs in parts, chosen by the seed, which are
    * then merged. The results are the same but for the order of sums: to the bit on integers and in
    * the algebraic domain. */
   uint64_t cut_seed;
-  uint32_t threads; /* 0: as many as processors; results do not depend on it */
+  uint32_t threads;   /* 0: as many as processors; results do not depend on it */
   uint64_t max_steps; /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
   /* Asked every few milliseconds; true stops the run (DIAG_INTERRUPTED). May be NULL. */
   bool (*interrupted)(void *user);

@@ -198,6 +198,8 @@ void interp_atomic(struct interp *in, struct ir_op o) {
   const char *x = val_buf(in, value);
   char *out = val_buf(in, op->out[0]);
   size_t n = val_elems(in, value), size = cell_size(c);
+  /* An exchange of which nobody wants the old value only writes. */
+  bool reads = kind != ATOMIC_SWAP || in->last_use[op->out[0].id];
   if (!interp_view_ok(in, o, p.v))
     return;
   memset(out, 0, n * size);
@@ -211,6 +213,6 @@ void interp_atomic(struct interp *in, struct ir_op o) {
     interp_store_cells(b->t.dtype, c, b->t.data, e, 1, 1, &new);
     memcpy(out + i * size, &old, size);
     if (b->tracked)
-      interp_note_atomic(in, o, b, e);
+      interp_note_atomic(in, o, b, e, reads);
   }
 }

@@ -31,7 +31,8 @@ struct shadow {
 struct interp_bound {
   struct interp_tensor t;
   bool stored;               /* some op stores to it */
-  bool tracked;              /* and races are checked */
+  bool tracked;              /* its elements have shadows */
+  bool unset;                /* and hold nothing until they are written */
   struct map pages;          /* element offset / SHADOW_PAGE -> index + 1 into page */
   VEC(struct shadow *) page; /* arena memory */
   int64_t last_key;          /* the page found last */
@@ -114,8 +115,9 @@ struct interp {
   uint32_t program; /* 1-based serial for shadows */
   uint32_t scatter; /* the same of scatters */
   uint64_t steps, work, poll_at;
-  uint64_t n_races;
-  bool stopped; /* an error was reported: unwind */
+  uint64_t n_races, n_unwritten;
+  uint32_t unwritten_by[INTERP_MAX_RACES]; /* ops that were reported to read unwritten elements */
+  bool stopped;                            /* an error was reported: unwind */
 
   /* Threads: programs run one by one if `serial`. Of a worker: its team, whether it is the thread
    * that called, and the steps that the team knows of. */
@@ -264,8 +266,8 @@ void interp_view_op(struct interp *in, struct ir_op o);
 bool interp_view_ok(struct interp *in, struct ir_op o, const struct interp_view *v);
 
 /* interp_mem.c. load_cells, store_cells: n elements of a tensor from `first` on, `step` apart. pad:
- * the op's attribute, or 0, in n cells. note: race checks of an element; repeated: the scatter that
- * runs wrote it before. */
+ * the op's attribute, or 0, in n cells. note: checks of an element; repeated: the scatter that runs
+ * wrote it before; atomic: reads if its result depends on what was there. */
 void interp_load_cells(enum dtype t, enum cell c, const void *data, int64_t first, int64_t step,
                        int64_t n, void *o);
 void interp_store_cells(enum dtype t, enum cell c, void *data, int64_t first, int64_t step,
@@ -273,7 +275,8 @@ void interp_store_cells(enum dtype t, enum cell c, void *data, int64_t first, in
 void interp_fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size_t n, void *out);
 void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
 void interp_note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
-void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
+void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element,
+                        bool reads);
 void interp_note_repeated(struct interp *in, struct ir_op o, struct interp_bound *b,
                           int64_t element);
 void interp_load(struct interp *in, struct ir_op o);

@@ -1,5 +1,6 @@
-/* Interpreter: race checks. Each touched element of a tensor that some op writes has a shadow that
- * says who touched it; see interp_impl.h. */
+/* Interpreter: checks for races and for reads of what nothing has written. Each touched element of
+ * a tensor that some op writes, or that holds nothing at first, has a shadow that says who touched
+ * it; see interp_impl.h. */
 #include "ir/interp_impl.h"
 
 #include <stdlib.h>
@@ -84,6 +85,26 @@ static void report_race(struct interp *in, struct ir_op o, const struct interp_b
             ir_info(by->opcode)->name);
 }
 
+/* `o` does what to an element that nothing has written; each op is reported once. */
+static void report_unwritten(struct interp *in, struct ir_op o, const struct interp_bound *b,
+                             int64_t element, const char *what) {
+  uint32_t k = 0;
+  in->n_unwritten++;
+  while (k < INTERP_MAX_RACES && in->unwritten_by[k] && in->unwritten_by[k] != o.id)
+    k++;
+  if (k == INTERP_MAX_RACES || in->unwritten_by[k] == o.id)
+    return;
+  in->unwritten_by[k] = o.id;
+  bool scratch = in->m->args.at[b - in->bound].kind == IR_ARG_SCRATCH;
+  interp_report(in, o, DIAG_UNWRITTEN,
+                "'%s' %s element %s of '%s', which nothing has written before; write it first, or "
+                "%s",
+                ir_info(ir_op_at(in->m, o)->opcode)->name, what, element_text(in, b, element),
+                arg_name(in, b),
+                scratch ? "declare it with {zero = true}"
+                        : "make it an inout that the caller fills");
+}
+
 static bool is_other(const struct interp *in, uint32_t program) {
   return program && program != in->program;
 }
@@ -94,6 +115,8 @@ void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b,
     report_race(in, o, b, element, "reads", s->writer_op, "writes");
   else if (is_other(in, s->atomic))
     report_race(in, o, b, element, "reads", s->atomic_op, "changes atomically");
+  if (b->unset && !s->writer && !s->atomic)
+    report_unwritten(in, o, b, element, "reads");
   if (!s->reader) {
     s->reader = in->program;
     s->reader_op = o.id;
@@ -112,13 +135,15 @@ void interp_note_write(struct interp *in, struct ir_op o, struct interp_bound *b
   s->writer_op = o.id;
 }
 
-void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *b,
-                        int64_t element) {
+void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element,
+                        bool reads) {
   struct shadow *s = shadow_at(in, b, element);
   if (is_other(in, s->writer))
     report_race(in, o, b, element, "changes atomically", s->writer_op, "writes");
   else if (is_other(in, s->reader))
     report_race(in, o, b, element, "changes atomically", s->reader_op, "reads");
+  if (reads && b->unset && !s->writer && !s->atomic)
+    report_unwritten(in, o, b, element, "changes");
   if (!s->atomic) {
     s->atomic = in->program;
     s->atomic_op = o.id;

@@ -125,11 +125,12 @@ static void set_up(void *user) {
   in->diags = &w->diags;
   in->opt.max_steps = 0; /* the team counts */
   in->steps = in->steps_told = in->work = in->poll_at = 0;
-  in->n_races = 0;
+  in->n_races = in->n_unwritten = 0;
   in->bound = arena_copy(a, from->bound, from->m->args.n * sizeof *in->bound);
   for (uint32_t k = 0; k < from->m->args.n; k++) {
     struct interp_bound *b = &in->bound[k];
-    *b = (struct interp_bound){.t = b->t, .stored = b->stored, .tracked = b->stored};
+    *b = (struct interp_bound){
+        .t = b->t, .stored = b->stored, .tracked = b->stored || b->unset, .unset = b->unset};
     map_init(&b->pages, a);
   }
   in->views = arena_copy(a, from->views, from->n_views * sizeof *in->views);
@@ -244,7 +245,7 @@ static void run_share(void *user) {
     if (i >= t->n)
       break;
     interp_run_program(&w->in, i, t->n);
-    if ((w->in.stopped && !atomic_load(&t->stop)) || w->in.n_races) {
+    if ((w->in.stopped && !atomic_load(&t->stop)) || w->in.n_races || w->in.n_unwritten) {
       atomic_store(&t->failed, true);
       atomic_store(&t->stop, true);
     }

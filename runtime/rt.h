@@ -416,12 +416,14 @@ struct rt_verify {
   int64_t rows, cols;
   const void *out; /* dtype; element (i,j) at i*out_stride[0] + j*out_stride[1] */
   int64_t out_stride[2];
-  const double *ref;   /* [rows, cols] row-major, from the rounded inputs, not rounded to dtype */
-  const double *base;  /* the baseline's output, same layout; NULL: no ratio rule */
-  const double *bound; /* allowed absolute error without the output's rounding (K*u*|A||B|);
+  const double *ref;     /* [rows, cols] row-major, from the rounded inputs, not rounded to dtype */
+  const double *base;    /* the baseline's output, same layout; NULL: no ratio rule */
+  const double *bound;   /* allowed absolute error without the output's rounding (K*u*|A||B|);
                              NULL: no ceiling */
-  bool exact;          /* inputs integer-valued, every partial sum exact */
-  bool row_blocks;     /* blocks of 128 whole rows instead of 128 x 128 */
+  const bool *unwritten; /* the elements that were not written, same layout as ref; NULL: told by
+                            their poison, as far as that is sure */
+  bool exact;            /* inputs integer-valued, every partial sum exact */
+  bool row_blocks;       /* blocks of 128 whole rows instead of 128 x 128 */
 };
 
 #define RT_VERIFY_FIRST 4

@@ -34,9 +34,13 @@ static double share_of(double error, double allowed) {
   return error == 0 ? 0 : allowed > 0 ? error / allowed : (double)INFINITY;
 }
 
-/* In integers of 32 bits and more the poison is a number, but hardly one that a kernel computes: it
- * counts as unwritten where it is wrong. In fewer bits it is too likely a value. */
-static bool is_unwritten(const struct rt_verify *v, int64_t index, double got, double ref) {
+/* Unless the caller knows: in integers of 32 bits and more the poison is a number, but hardly one
+ * that a kernel computes: it counts as unwritten where it is wrong. In fewer bits it is too likely
+ * a value. */
+static bool is_unwritten(const struct rt_verify *v, int64_t at, int64_t index, double got,
+                         double ref) {
+  if (v->unwritten)
+    return v->unwritten[at];
   bool is_float = dtype_is_float(v->dtype);
   if (!is_float && (dtype_bits(v->dtype) < 32 || got == ref))
     return false;
@@ -84,7 +88,7 @@ static void scan_element(const struct rt_verify *v, int64_t i, int64_t j,
   enum dtype t = v->dtype;
   int64_t at = i * v->cols + j, index = i * v->out_stride[0] + j * v->out_stride[1];
   double got = num_load(t, v->out, index), ref = target(t, v->ref[at]);
-  if (is_unwritten(v, index, got, ref)) {
+  if (is_unwritten(v, at, index, got, ref)) {
     if (s->n_unwritten++ == 0)
       s->at_unwritten = at;
     return;

@@ -214,6 +214,51 @@ static void test_wrong_results(void **state) {
   stop(&t);
 }
 
+/* Integer outputs that are, where they are written, just what the poison of unwritten memory is:
+ * told apart all the same, for every dtype, and the run that tells them apart leaves no trace. */
+static void test_unwritten_integers(void **state) {
+  (void)state;
+  static const struct {
+    const char *dtype;
+    int even, odd;
+  } types[] = {
+      {"u8", 165, 165}, {"s8", -91, -91}, {"s32", -1515870811, -1515870811},
+      {"u4", 5, 10},    {"s4", 5, -6},    {"bool", 1, 1},
+  };
+  struct help_api t;
+  help_api_start(&t, NULL);
+  for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+    for (int stored = 1; stored <= 3; stored++) {
+      char text[1200];
+      snprintf(text, sizeof text,
+               "return kernel { name = 'k',\n"
+               "  args = { out('Y', %s, 'N'), inout('Z', s32, 'N') },\n"
+               "  grid = function(d) return 1 end,\n"
+               "  body = function(a, d, c, i)\n"
+               "    local odd = iota(0, 8):reshape(8) %% 2 == 1\n"
+               "    local y = where(odd, full(s32, %d, 8), full(s32, %d, 8))\n"
+               "    for j = 1, %d do a.Y:store({j * 8 - 8}, cast(y, %s)) end\n"
+               "    for j = 0, 2 do a.Z:store({j * 8}, a.Z:tile({j * 8}, {8}) + 1) end\n"
+               "    print('ran')\n"
+               "  end,\n"
+               "  oracle = function(t)\n"
+               "    local i = iota(0, 21):reshape(21)\n"
+               "    return %d + (i %% 2) * (%d - %d), t.Z + 1\n"
+               "  end,\n"
+               "  cases = {{shape = {N = 21}}} }\n",
+               types[k].dtype, types[k].odd, types[k].even, stored, types[k].dtype, types[k].even,
+               types[k].odd, types[k].even);
+      t.log[t.n_log = 0] = 0;
+      run_text(&t, text, VERIFY, stored == 3 ? KILN_OK : KILN_WRONG,
+               stored == 3   ? NULL
+               : stored == 2 ? "`Y` of kernel `k`.*not written at \\[16\\].*5 of 21 elements"
+                             : "`Y` of kernel `k`.*not written at \\[8\\].*13 of 21 elements");
+      const char *once = strstr(t.log, "ran");
+      assert_true(once && !strstr(once + 1, "ran"));
+    }
+  stop(&t);
+}
+
 /* Bitwise comparison: claimed where it was made, made where it is sound. */
 static void test_exact(void **state) {
   (void)state;
@@ -564,6 +609,7 @@ int main(void) {
       cmocka_unit_test(test_worst_element),
       cmocka_unit_test(test_wrong_results),
       cmocka_unit_test(test_exact),
+      cmocka_unit_test(test_unwritten_integers),
       cmocka_unit_test(test_shapes_and_strides),
       cmocka_unit_test(test_seeds),
       cmocka_unit_test(test_failures),

@@ -115,6 +115,16 @@ static void twice(const uint64_t *cells, const CUlaunchConfig *config) {
     y[n] = 7;
 }
 
+/* 165 everywhere: what the poison of integers is. */
+static void poison(const uint64_t *cells, const CUlaunchConfig *config) {
+  (void)config;
+  uint8_t *y = (uint8_t *)(uintptr_t)cells[at.y];
+  int64_t m = (int64_t)cells[at.m], n = (int64_t)cells[at.cols];
+  for (int64_t i = 0; i < m * n; i++)
+    if (manner != LAZY || i != 70)
+      y[i / n * (int64_t)cells[at.y_stride] + i % n] = 165;
+}
+
 static struct fake_kernel kernels[] = {{.name = "twice_kernel", .us = 25, .body = twice},
                                        {.name = NULL}};
 
@@ -301,6 +311,37 @@ static void test_wrong_kernels(void **state) {
     assert_true((r != NULL) == (wrong[i].status == KILN_WRONG));
     assert_true(!r || r->level == KILN_LEVEL_NONE);
   }
+  stop(&f);
+}
+
+/* An output of 8-bit integers that is right, were it written. */
+static void test_unwritten_integers(void **state) {
+  (void)state;
+  struct fixture f;
+  const struct kiln_report *r;
+  start(&f);
+  struct kiln_file *file =
+      help_api_load(&f.t, "poison.lua",
+                    "return kernel { name = 'twice',\n"
+                    "  args = { tensor('X', f32, 'M', 'N'), scalar('s', f32),\n"
+                    "           out('Y', u8, 'M', 'N') },\n"
+                    "  grid = function(d) return cdiv(d.M, 8), cdiv(d.N, 32) end,\n"
+                    "  body = function(a, d, c, i, j)\n"
+                    "    local x = a.X:tile({i * 8, j * 32}, {8, 32})\n"
+                    "    a.Y:store({i * 8, j * 32}, cast(x * 0 + a.s, u8))\n"
+                    "  end,\n"
+                    "  oracle = function(t) return t.X * 0 + t.s end,\n"
+                    "  cases = {{shape = {M = 5, N = 33}, scalar = {s = 165}}} }\n");
+  struct kiln_variant *v = help_api_specialise(file, NULL);
+  read_parameters(v);
+  kiln_variant_free(v);
+  kernels[0].body = poison;
+  help_api_expect(&f.t, kiln_run_case(file, NULL, KILN_ON_GPU, VERIFY, &r), KILN_OK, NULL);
+  manner = LAZY;
+  help_api_expect(&f.t, kiln_run_case(file, NULL, KILN_ON_GPU, VERIFY, &r), KILN_WRONG,
+                  "not written at \\[2, 4\\].*1 of 165 elements were never written");
+  kernels[0].body = twice;
+  kiln_file_free(file);
   stop(&f);
 }
 
@@ -526,6 +567,7 @@ int main(void) {
       cmocka_unit_test(test_no_peer),
       cmocka_unit_test(test_doctor),
       cmocka_unit_test(test_wrong_kernels),
+      cmocka_unit_test(test_unwritten_integers),
       cmocka_unit_test(test_launches),
       cmocka_unit_test(test_failing_threads),
       cmocka_unit_test(test_driver_failures),

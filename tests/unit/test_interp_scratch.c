@@ -118,6 +118,71 @@ static void test_races(void **state) {
   }
 }
 
+/* ---- what nothing has written ---- */
+
+enum access { LOAD, GATHER, ADD, EXCHANGE, LOSING_EXCHANGE, N_ACCESSES };
+
+/* Reads W[start .. start + 4) in some way, of which [0, written) was written before. */
+static void build_access(struct hi *h, enum ir_arg_kind kind, bool zero, enum access access,
+                         int64_t start, int64_t written) {
+  hi_init(h);
+  h->opt.check_races = h->opt.check_unwritten = true;
+  uint32_t w = hi_tensor(h, "W", kind, DT_S32, "N");
+  h->m->args.at[w].zero = zero;
+  hi_tensor(h, "O", IR_ARG_OUT, DT_S32, "N");
+  hi_begin(h, "1");
+  struct ir_val first = hi_index(h, start), seven = ir_const_int(&h->b, DT_S32, 7);
+  if (written)
+    hi_store1(h, 0, hi_index(h, 0), hi_splat(h, seven, 1, &written));
+  int64_t four = 4;
+  struct ir_val got, tile = hi_splat(h, seven, 1, &four), from = hi_splat(h, first, 1, &four);
+  struct ir_val iota = hi_shape(h, IR_RESHAPE, hi_iota(h, 0, 4), 1, &four);
+  struct ir_val at = hi_op2(h, IR_ADD, from, iota), in[3] = {h->arg[0], at, tile};
+  if (access == LOAD) {
+    got = hi_load1(h, 0, first, 4);
+  } else if (access == GATHER) {
+    got = ir_build1(&h->b, IR_GATHER, ir_type_of(h->m, tile), 2, in);
+  } else {
+    got = ir_build1(&h->b, IR_ATOMIC, ir_type_of(h->m, tile), 3, in);
+    const char *name = access == ADD ? "add" : "exchange";
+    ir_set_attr(h->m, ir_value_at(h->m, got)->def,
+                (struct ir_attr){.key = IR_ATTR_kind, .s = symtab_get(h->m->syms, name)});
+  }
+  hi_store1(h, 1, hi_index(h, 0), access == LOSING_EXCHANGE ? tile : got);
+  hi_end(h);
+}
+
+/* Every way to read, every kind of argument; partly written memory as well as none of it. */
+static void test_unwritten(void **state) {
+  (void)state;
+  static const enum ir_arg_kind kinds[] = {IR_ARG_OUT, IR_ARG_INOUT, IR_ARG_SCRATCH,
+                                           IR_ARG_SCRATCH};
+  for (int k = 0; k < 4; k++)
+    for (enum access access = 0; access < N_ACCESSES; access++)
+      for (int64_t start = 0; start <= 2; start++)
+        for (int64_t written = 0; written <= 4; written += 4) {
+          struct hi h;
+          int32_t w[8] = {0}, o[8];
+          bool initialised = kinds[k] == IR_ARG_INOUT || k == 3 || access == LOSING_EXCHANGE;
+          bool ok = initialised || start + 4 <= written;
+          build_access(&h, kinds[k], k == 3, access, start, written);
+          if (kinds[k] != IR_ARG_SCRATCH)
+            hi_bind(&h, 0, w, (int64_t[]){8});
+          hi_bind(&h, 1, o, (int64_t[]){8});
+          assert_int_equal(hi_run(&h), ok);
+          char text[80];
+          snprintf(text, sizeof text, "element (%d) of 'W', which nothing has written before",
+                   (int)(written > start ? written : start));
+          if (!ok)
+            help_expect_diag(&h.diags, DIAG_UNWRITTEN, text);
+          else
+            assert_int_equal(h.diags.list.n, 0);
+          h.opt.check_unwritten = false;
+          assert_true(hi_run(&h));
+          hi_free(&h);
+        }
+}
+
 /* ---- control from memory ---- */
 
 static struct ir_val loaded(struct hi *h, uint32_t arg, struct ir_val at) {
@@ -201,9 +266,10 @@ static void test_loaded_condition(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_first_values),  cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_binds_nothing), cmocka_unit_test(test_races),
-      cmocka_unit_test(test_loaded_bounds), cmocka_unit_test(test_loaded_condition),
+      cmocka_unit_test(test_first_values),     cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_binds_nothing),    cmocka_unit_test(test_races),
+      cmocka_unit_test(test_unwritten),        cmocka_unit_test(test_loaded_bounds),
+      cmocka_unit_test(test_loaded_condition),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

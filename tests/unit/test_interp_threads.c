@@ -23,13 +23,14 @@ enum { TILE = 2048, PROGRAMS = 64, N = TILE * PROGRAMS, REPS = 24 };
 
 enum what {
   CLEAN,
-  RACE,    /* all programs write element 0 */
-  READ,    /* each reads what its neighbour writes */
-  ASSERT,  /* program 40 fails */
-  ATOMIC,  /* sums that depend on the order */
-  PRINT,   /* one line per program */
-  NIBBLES, /* two programs share a byte */
-  ALIAS,   /* input and output are the same memory */
+  RACE,      /* all programs write element 0 */
+  READ,      /* each reads what its neighbour writes */
+  ASSERT,    /* program 40 fails */
+  ATOMIC,    /* sums that depend on the order */
+  PRINT,     /* one line per program */
+  NIBBLES,   /* two programs share a byte */
+  ALIAS,     /* input and output are the same memory */
+  UNWRITTEN, /* programs 62 and 63 read an output that nobody writes */
 };
 
 /* Y = X after REPS steps of x = x * 3 + Y (integers), one tile per program. */
@@ -38,7 +39,7 @@ static void build(struct hi *h, enum what what) {
   hi_init(h);
   hi_tensor(h, "X", IR_ARG_IN, t, "N");
   hi_tensor(h, "Y", IR_ARG_INOUT, t, "N");
-  hi_tensor(h, "Z", IR_ARG_INOUT, DT_F32, "1");
+  hi_tensor(h, "Z", what == UNWRITTEN ? IR_ARG_OUT : IR_ARG_INOUT, DT_F32, "1");
   hi_begin(h, what == NIBBLES ? "cdiv(N, 2047)" : "cdiv(N, 2048)");
   int64_t tile = what == NIBBLES ? TILE - 1 : TILE;
   struct ir_val at = hi_op2(h, IR_MUL, h->grid[0], hi_index(h, tile)), zero = hi_index(h, 0);
@@ -59,6 +60,10 @@ static void build(struct hi *h, enum what what) {
   if (what == ASSERT) {
     struct ir_val ok = hi_op2(h, IR_NE, h->grid[0], hi_index(h, 40));
     hi_message(h, IR_ASSERT, "not forty", 1, &ok);
+  }
+  if (what == UNWRITTEN) {
+    struct ir_val late = hi_op2(h, IR_FLOORDIV, h->grid[0], hi_index(h, 62));
+    hi_load1(h, 2, hi_op2(h, IR_SUB, hi_index(h, 1), late), 1);
   }
   if (what == PRINT)
     hi_message(h, IR_PRINT, "here", 0, NULL);
@@ -109,7 +114,7 @@ static bool run(struct hi *h, struct memory *m, enum what what, uint32_t threads
 static void check(enum what what, bool ok, bool races, const char *says) {
   struct hi h;
   build(&h, what);
-  h.opt.check_races = races;
+  h.opt.check_races = h.opt.check_unwritten = races;
   for (uint64_t seed = 0; seed < 2; seed++) {
     h.opt.grid_seed = seed * 7;
     assert_int_equal(run(&h, &first, what, 1, said[0]), ok);
@@ -149,6 +154,12 @@ static void test_failures(void **state) {
   (void)state;
   check(ASSERT, false, false, "not forty [program (40)]");
   check(ASSERT, false, true, "not forty [program (40)]");
+}
+
+static void test_unwritten(void **state) {
+  (void)state;
+  check(UNWRITTEN, true, false, NULL);
+  check(UNWRITTEN, false, true, "element (0) of 'Z', which nothing has written before");
 }
 
 static void test_serial_kernels(void **state) {
@@ -256,10 +267,11 @@ static void test_threads_start(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same),          cmocka_unit_test(test_conflicts),
-      cmocka_unit_test(test_failures),      cmocka_unit_test(test_serial_kernels),
-      cmocka_unit_test(test_step_limit),    cmocka_unit_test(test_interrupt),
-      cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_threads_start),
+      cmocka_unit_test(test_same),           cmocka_unit_test(test_conflicts),
+      cmocka_unit_test(test_failures),       cmocka_unit_test(test_unwritten),
+      cmocka_unit_test(test_serial_kernels), cmocka_unit_test(test_step_limit),
+      cmocka_unit_test(test_interrupt),      cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_threads_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
