@@ -302,7 +302,7 @@ static void test_close_after_fatal(void **state) {
       const char *text = arena_printf(
           &arena, "local x <close> = setmetatable({}, {__close = %s})\n%s", closers[i], ends[k][0]);
       const char *got =
-          limited(text, (struct fe_limits){.steps = 1000000, .memory = (size_t)8 << 20});
+          limited(text, (struct fe_limits){.steps = 50000, .memory = (size_t)4 << 20});
       if (k != MEMORY) /* an error like others, as in Lua: what closes may replace it */
         has(got, ends[k][1]);
       const char *first = strstr(got, "error:");
