@@ -104,9 +104,9 @@ static bool compare(const struct api_problem *p, uint32_t i, const struct stage 
   put_payload(&x, arg, a->out[i], first);
   put_payload(&y, arg, b->out[i], first);
   API_ERROR(ctx, VERIFY_FAILED,
-            "output `%s` of kernel `%s` is not the same in the algebraic domain %s and %s: %lld of "
+            "output `%s` of %s is not the same in the algebraic domain %s and %s: %lld of "
             "%lld elements differ, the first at [%s]: %s and %s",
-            arg->name, p->name, a->what, b->what, (long long)differ, (long long)n, sb_str(&at),
+            arg->name, p->text, a->what, b->what, (long long)differ, (long long)n, sb_str(&at),
             sb_str(&x), sb_str(&y));
   return false;
 }

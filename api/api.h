@@ -86,8 +86,9 @@ enum kiln_status api_nvrtc_version(struct kiln_context *ctx, int *major, int *mi
 void api_log(struct kiln_context *ctx, enum kiln_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 bool api_interrupted(void *ctx);
-/* A line that a kernel prints: to the log. */
+/* A line that a kernel prints: to the log, control characters as \xNN. */
 void api_print_line(void *ctx, const char *line);
+void api_print(struct kiln_context *ctx, const char *line, size_t n);
 #define API_ERROR(ctx, id, ...)                                                                    \
   diag_report(&(ctx)->diags, DIAG_ERROR, DIAG_##id, DIAG_NOWHERE, __VA_ARGS__)
 double api_now_ms(void);
@@ -129,6 +130,7 @@ struct api_problem {
   struct kiln_file *file;
   const struct fe_kernel *kernel; /* NULL for an IR text */
   const char *name;
+  const char *text; /* "kernel `k` (case 1)" */
   struct fe_config config;
   struct cg_schedule schedule;
   struct api_arg *args;
@@ -201,8 +203,8 @@ void api_image_poison(struct api_image *im, const struct api_arg *arg);
 unsigned char *api_image_other_poison(struct api_image *im, const struct api_arg *arg,
                                       struct arena *a);
 void api_image_restore(struct api_image *im, const unsigned char *kept);
-/* Drops the marks of elements that do not consist of the poison (other: of the other one); marks are
- * in row-major order. Returns how many are left. */
+/* Drops the marks of elements that do not consist of the poison (other: of the other one); marks
+ * are in row-major order. Returns how many are left. */
 int64_t api_image_mark_poison(const struct api_image *im, const struct api_arg *arg, bool other,
                               bool *marks);
 int64_t api_elements(const struct api_arg *arg);

@@ -356,8 +356,7 @@ static enum kiln_status judge(struct case_run *r, bool exact, struct api_referen
     struct strbuf why = {.arena = r->a};
     verdict.place = place_text(r->a, o);
     rt_verdict_text(&verdict, &why);
-    API_ERROR(r->ctx, VERIFY_FAILED, "output `%s` of kernel `%s`%s is wrong: %s", arg->name,
-              r->p.name,
+    API_ERROR(r->ctx, VERIFY_FAILED, "output `%s` of %s%s is wrong: %s", arg->name, r->p.text,
               r->cut  ? ", its loops run in parts and merged,"
               : exact ? " on integer-valued inputs"
                       : "",

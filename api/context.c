@@ -77,8 +77,28 @@ void api_log(struct kiln_context *ctx, enum kiln_log_level level, const char *fm
   ctx->opt.log(ctx->opt.log_user, level, line);
 }
 
+struct shown {
+  struct strbuf b;
+  const char *line;
+  size_t n;
+};
+
+static void show_line(void *user) {
+  struct shown *s = user;
+  sb_put_shown(&s->b, s->line, s->n, false);
+}
+
 void api_print_line(void *user, const char *line) {
-  api_log(user, KILN_LOG_INFO, "%s", line);
+  api_print(user, line, strlen(line));
+}
+
+void api_print(struct kiln_context *ctx, const char *line, size_t n) {
+  struct arena a;
+  arena_init(&a, &ctx->mem, NULL);
+  struct shown s = {.b = {.arena = &a}, .line = line, .n = n};
+  bool ok = arena_guard(&a, show_line, &s);
+  api_log(ctx, KILN_LOG_INFO, "%s", ok ? sb_str(&s.b) : "a line that memory did not suffice for");
+  arena_free(&a);
 }
 
 double api_now_ms(void) {

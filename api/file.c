@@ -51,7 +51,7 @@ static void print_plain(void *user, const char *text, size_t n) {
       file->printed[file->n_printed++] = text[i];
     if (text[i] != '\n' && file->n_printed < sizeof file->printed)
       continue;
-    api_log(file->own.ctx, KILN_LOG_INFO, "%.*s", (int)file->n_printed, file->printed);
+    api_print(file->own.ctx, file->printed, file->n_printed);
     file->n_printed = 0;
   }
 }

@@ -195,6 +195,9 @@ void api_report_text(struct kiln_report *r, const struct api_problem *p,
                      const struct kiln_variant *v, struct rt_device *dev, struct arena *a) {
   const char *target = kiln_variant_target(v);
   r->bound = bound_text(r, p, dev, a);
-  r->text = text_of(r, p, target, dev != NULL, a);
+  const char *text = text_of(r, p, target, dev != NULL, a);
+  struct strbuf shown = {.arena = a};
+  sb_put_shown(&shown, text, strlen(text), true);
+  r->text = sb_str(&shown);
   r->json = json_of(r, p, target, dev != NULL, a);
 }

@@ -22,6 +22,9 @@ struct resolve {
 
 #define BAD(r, id, ...) ((r)->ok = false, API_ERROR((r)->ctx, id, __VA_ARGS__))
 
+#define BAD_AT(r, id, loc, ...)                                                                    \
+  ((r)->ok = false, diag_report(&(r)->ctx->diags, DIAG_ERROR, DIAG_##id, loc, __VA_ARGS__))
+
 bool api_request(struct kiln_context *ctx, const struct kiln_request *req,
                  struct kiln_request *out) {
   *out = (struct kiln_request){.struct_size = sizeof *out, .case_index = -1};
@@ -165,6 +168,7 @@ static void declare(struct resolve *r) {
 }
 
 static void pick_case(struct resolve *r) {
+  r->p->text = arena_printf(r->a, "kernel `%s`", r->p->name);
   const struct fe_kernel *k = r->p->kernel;
   int32_t want = r->req->case_index;
   uint32_t n = k ? k->n_cases : 0;
@@ -175,8 +179,23 @@ static void pick_case(struct resolve *r) {
   }
   if (n && (want >= 0 || r->req->n_shapes == 0))
     r->from = &k->cases[want >= 0 ? want : 0];
+  if (r->from && n > 1)
+    r->p->text = arena_printf(r->a, "kernel `%s` (case %d)", r->p->name, want >= 0 ? want : 0);
   if (r->from)
     r->p->seed = (uint64_t)r->from->seed;
+}
+
+/* Dims whose value an IR text assumes. */
+static void set_dims_by_facts(struct resolve *r) {
+  const struct ir_module *m = r->file->tir;
+  for (uint32_t i = 0; m && i < m->facts.n; i++) {
+    const struct ir_fact *f = &m->facts.at[i];
+    struct api_dim *d = f->is_value ? find_dim(r->p, ir_sym(m, f->sym)) : NULL;
+    if (d && !d->known) {
+      d->value = f->n;
+      d->known = true;
+    }
+  }
 }
 
 static void set_dims(struct resolve *r) {
@@ -430,15 +449,16 @@ static void set_shapes(struct resolve *r) {
   const struct fe_kernel *k = p->kernel;
   for (uint32_t i = 0; i < p->n_args; i++) {
     struct api_arg *arg = &p->args[i];
+    struct diag_loc at = k ? k->args[i].loc : r->file->tir->args.at[i].at;
     for (uint32_t d = 0; d < arg->rank && arg->kind != IR_ARG_SCRATCH; d++) {
       const struct expr_pool *pool = k ? k->exprs : &r->file->tir->exprs;
       struct expr e = k ? k->args[i].dim[d] : r->file->tir->args.at[i].dim[d];
       const char *why = "";
       if (!expr_eval(pool, e, api_dim_lookup, p, &arg->dim[d], &why))
-        BAD(r, SHAPE_BINDING, "dim %u of argument `%s` has no value: %s", d, arg->name, why);
+        BAD_AT(r, SHAPE_BINDING, at, "dim %u of argument `%s` has no value: %s", d, arg->name, why);
       else if (arg->dim[d] < 0)
-        BAD(r, SHAPE_BINDING, "dim %u of argument `%s` is %lld", d, arg->name,
-            (long long)arg->dim[d]);
+        BAD_AT(r, SHAPE_BINDING, at, "dim %u of argument `%s` is %lld", d, arg->name,
+               (long long)arg->dim[d]);
     }
   }
 }
@@ -530,6 +550,7 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
   declare(&r);
   pick_case(&r);
   set_dims(&r);
+  set_dims_by_facts(&r);
   set_config(&r);
   set_absent(&r);
   set_scalars(&r);

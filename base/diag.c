@@ -145,15 +145,33 @@ void diag_note(struct diag_sink *s, struct diag_loc loc, const char *fmt, ...) {
   va_end(ap);
 }
 
+static void put_shown(struct strbuf *out, const char *text) {
+  sb_put_shown(out, text, strlen(text), true);
+}
+
 static void put_place(const struct diag_sink *s, struct diag_loc loc, struct strbuf *out) {
   if (!loc.file)
     return;
-  sb_puts(out, diag_file_name(s, loc.file));
+  put_shown(out, diag_file_name(s, loc.file));
   if (loc.line)
     sb_printf(out, ":%u", loc.line);
   if (loc.line && loc.col)
     sb_printf(out, ":%u", loc.col);
   sb_puts(out, ": ");
+}
+
+/* A part of a source line, a byte for a byte: what a terminal must not get is a `?`. */
+static void put_line(struct strbuf *out, const char *p, size_t n) {
+  struct strbuf one = {.arena = out->arena};
+  for (size_t i = 0, len; i < n; i += len) {
+    for (len = 1; len < 4 && i + len < n && ((unsigned char)p[i + len] & 0xc0) == 0x80;)
+      len++;
+    one.n = 0;
+    sb_put_shown(&one, p + i, len, false);
+    bool plain = one.n == len;
+    for (size_t k = 0; k < len; k++)
+      sb_putc(out, !plain ? '?' : p[i + k] == '\t' ? ' ' : p[i + k]);
+  }
 }
 
 /* The source line of loc and a caret under its column, if the text is known. */
@@ -176,8 +194,7 @@ static void put_caret(const struct diag_sink *s, struct diag_loc loc, struct str
     n = width;
   }
   sb_puts(out, "  ");
-  for (size_t i = 0; i < n; i++)
-    sb_putc(out, p[first + i] == '\t' ? ' ' : p[first + i]);
+  put_line(out, p + first, n);
   sb_putc(out, '\n');
   if (loc.col && loc.col > first && loc.col - first <= n + 1)
     sb_printf(out, "  %*s^\n", (int)(loc.col - first - 1), "");
@@ -186,12 +203,16 @@ static void put_caret(const struct diag_sink *s, struct diag_loc loc, struct str
 void diag_render_text(const struct diag_sink *s, const struct diag *d, struct strbuf *out) {
   static const char *const names[] = {"error", "warning", "note"};
   put_place(s, d->loc, out);
-  sb_printf(out, "%s: %s [%s]\n", names[d->severity], d->message, diag_code(d->id));
+  sb_printf(out, "%s: ", names[d->severity]);
+  put_shown(out, d->message);
+  sb_printf(out, " [%s]\n", diag_code(d->id));
   put_caret(s, d->loc, out);
   for (uint32_t i = 0; i < d->notes.n; i++) {
     sb_puts(out, "  ");
     put_place(s, d->notes.at[i].loc, out);
-    sb_printf(out, "note: %s\n", d->notes.at[i].text);
+    sb_puts(out, "note: ");
+    put_shown(out, d->notes.at[i].text);
+    sb_putc(out, '\n');
   }
 }
 

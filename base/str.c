@@ -108,6 +108,26 @@ static size_t utf8_len(const unsigned char *s, size_t n) {
   return c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : len;
 }
 
+/* U+0080 to U+009F are control characters, too. */
+static bool is_control(const unsigned char *s, size_t len) {
+  return len == 1 ? s[0] < 0x20 || s[0] == 0x7f : len == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+void sb_put_shown(struct strbuf *b, const char *text, size_t n, bool lines) {
+  const unsigned char *s = (const unsigned char *)text;
+  for (size_t i = 0; i < n;) {
+    size_t len = utf8_len(s + i, n - i);
+    bool is_space = s[i] == '\t' || (lines && s[i] == '\n');
+    bool shown = len && (is_space || !is_control(s + i, len));
+    size_t end = i + (len ? len : 1);
+    for (; i < end; i++)
+      if (shown)
+        sb_putc(b, text[i]);
+      else
+        sb_printf(b, "\\x%02x", s[i]);
+  }
+}
+
 void sb_put_json(struct strbuf *b, const char *text, size_t n) {
   const unsigned char *s = (const unsigned char *)text;
   sb_putc(b, '"');

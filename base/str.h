@@ -28,6 +28,9 @@ void sb_put_double(struct strbuf *b, double x);
 /* `s` as a double-quoted string with JSON escapes (UTF-8 passes through, bytes that are not UTF-8
  * become U+FFFD). */
 void sb_put_json(struct strbuf *b, const char *s, size_t n);
+/* Text for a terminal: control characters other than tabs (lines: and line feeds) and bytes that
+ * are no UTF-8 as \xNN. */
+void sb_put_shown(struct strbuf *b, const char *s, size_t n, bool lines);
 
 static inline bool str_eq(const char *a, const char *b) {
   return strcmp(a, b) == 0;

@@ -340,6 +340,7 @@ int cmd_test(const struct cli_options *o) {
     if (!wrote)
       fprintf(stderr, "kiln: cannot write %s: %s\n", o->junit, strerror(errno));
   }
+  fflush(stdout);
   if (o->kernel && !t.found && t.failed == 0)
     fprintf(stderr, "kiln test: no file has a kernel `%s`\n", o->kernel);
   else if (t.passed + t.failed + t.skipped == 0 && st != KILN_INTERRUPTED)

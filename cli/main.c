@@ -51,6 +51,7 @@ static bool is_interrupted(void *user) {
 
 static void log_line(void *user, enum kiln_log_level level, const char *text) {
   (void)user;
+  fflush(stdout); /* a pipe that takes both gets them in order */
   fprintf(stderr, "%s%s\n", level == KILN_LOG_INFO ? "" : "kiln: ", text);
 }
 
@@ -150,6 +151,7 @@ bool cli_skips(struct kiln_context *ctx, const struct cli_options *o, const char
 int cli_finish(struct kiln_context *ctx, const struct cli_options *o, enum kiln_status status) {
   uint32_t n = kiln_diag_count(ctx);
   bool usage = false;
+  fflush(stdout); /* a pipe that takes both gets them in order */
   for (uint32_t i = 0; i < n; i++) {
     usage |= kiln_diag_is_error(ctx, i) && strcmp(kiln_diag_code(ctx, i), "K0003") == 0;
     const char *text = o->json ? kiln_diag_json(ctx, i) : kiln_diag_text(ctx, i);

@@ -164,7 +164,8 @@ int cmd_reduce(const struct cli_options *o) {
     rc = CLI_FAILED;
   }
   if (text)
-    fprintf(stderr, "kiln reduce: %u lines are left\n", count_lines(text));
+    fprintf(stderr, "kiln reduce: %u %s left\n", count_lines(text),
+            count_lines(text) == 1 ? "line is" : "lines are");
   end_trial(&t);
   kiln_context_free(ctx);
   return rc;

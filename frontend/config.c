@@ -215,6 +215,7 @@ struct default_call {
 static void run_default(struct fe_state *fe, void *user) {
   struct default_call *c = user;
   const struct fe_kernel *k = c->k;
+  fe_set_place(fe, k->loc); /* of the limits, which are also reached between two calls */
   for (;;) {
     struct legal_call legal = {c->f, k, c->out, true};
     fe_charge(fe, k->n_choices + 1);

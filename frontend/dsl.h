@@ -57,6 +57,7 @@ struct dsl_val {
   struct expr e;
   const struct dsl_pad *pads; /* one per dim; NULL: no padding, values unknown */
   bool is_const;              /* the same value everywhere: `value` */
+  bool never_negative;        /* each element is at least 0, or NaN; see dsl_never_negative */
   bool has_range;             /* integers within lo..hi, both included */
   double value;
   int64_t lo, hi;
@@ -331,6 +332,9 @@ const struct dsl_pad *dsl_pad_join(struct fe_file *f, const struct dsl_val *a,
                                    const struct dsl_val *b, struct ir_type t);
 /* The pad of a dim, or that of a constant. */
 struct dsl_pad dsl_pad_of(const struct dsl_val *v, uint32_t dim);
+/* Is no element below 0? By what it was made of; does the op, with these operands, make such? */
+bool dsl_never_negative(const struct dsl_val *v);
+bool dsl_makes_no_negative(enum ir_opcode op, uint32_t n, struct dsl_val *const *in, enum dtype t);
 /* Reports a reduction over a dim whose padding is not neutral to it. */
 bool dsl_pad_check(struct fe_file *f, const struct dsl_val *x, uint32_t dim, double neutral,
                    const char *what);

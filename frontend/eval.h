@@ -136,6 +136,7 @@ struct fe_state {
 
   /* running */
   struct fe_act *act;        /* innermost activation, or NULL */
+  struct diag_loc idle_at;   /* the place of errors where no Lua runs */
   /* The DSL function that is running, and the call it was made by; name NULL: none. */
   const char *calling;
   const struct fe_act *calling_act;
@@ -148,6 +149,7 @@ struct fe_state {
   const char *stack_base;
   int n_ret;                     /* FE_GO_RETURN: values on top */
   const struct fe_node *leaving; /* BREAK, GOTO, RETURN: the statement */
+  struct diag_loc returned_at;   /* the RETURN of the function that returned last */
   const struct fe_label *label;
   VEC(int) closers; /* stack positions of to-be-closed variables of open blocks */
   uint32_t n_undef; /* undefined values made in this trace: 0 = nothing to look for */

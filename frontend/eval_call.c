@@ -26,6 +26,7 @@ static double monotonic_seconds(void) {
 
 /* Called once per protected call. */
 void fe_start_limits(struct fe_state *fe) {
+  fe->idle_at = DIAG_NOWHERE;
   fe->deadline = monotonic_seconds() + fe->host.limits.seconds;
   fe->steps = fe->host.limits.steps;
   fe->fuel = 0;
@@ -191,6 +192,8 @@ int fe_tramp(lua_State *L) {
   enum fe_signal s = fe_exec_block(fe, A, f->body);
   fe->act = up;
   fe->stack_checked = checked;
+  if (s == FE_GO_RETURN)
+    fe->returned_at = fe_node_loc(A, fe->leaving);
   return s == FE_GO_RETURN ? fe->n_ret : 0;
 }
 
@@ -207,6 +210,8 @@ static int call_kernel(struct fe_state *fe, const struct fe_func *f, int at, int
   enum fe_signal s = fe_exec_block(fe, A, f->body);
   fe->act = A->up;
   fe->stack_checked = checked;
+  if (s == FE_GO_RETURN)
+    fe->returned_at = fe_node_loc(A, fe->leaving);
   int got = s == FE_GO_RETURN ? fe->n_ret : 0;
   if (got == 1 && want == 1) {
     lua_replace(L, at);

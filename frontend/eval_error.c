@@ -23,7 +23,15 @@ struct diag_loc fe_node_loc(const struct fe_act *A, const struct fe_node *n) {
 }
 
 struct diag_loc fe_where(const struct fe_state *fe) {
-  return fe->act ? fe_node_loc(fe->act, fe->act->node) : DIAG_NOWHERE;
+  return fe->act ? fe_node_loc(fe->act, fe->act->node) : fe->idle_at;
+}
+
+void fe_set_place(struct fe_state *fe, struct diag_loc loc) {
+  fe->idle_at = loc;
+}
+
+struct diag_loc fe_returned_at(const struct fe_state *fe) {
+  return fe->returned_at;
 }
 
 static uint32_t intern_stack(struct fe_state *fe, struct diag_loc loc, uint32_t up) {

@@ -244,7 +244,11 @@ void fe_charge(struct fe_state *fe, uint64_t steps);
 
 /* Where the running kernel function is: the call, operator or statement in hand. */
 struct diag_loc fe_where(const struct fe_state *fe);
-/* The same with its callers, interned: equal stacks have equal ids. 0 = nowhere. */
+/* The `return` of the function that returned last. */
+struct diag_loc fe_returned_at(const struct fe_state *fe);
+/* What fe_where says between calls of Lua, until the protected call ends. */
+void fe_set_place(struct fe_state *fe, struct diag_loc loc);
+/* fe_where with its callers, interned: equal stacks have equal ids. 0 = nowhere. */
 uint32_t fe_callstack(struct fe_state *fe);
 /* Its place; *up is the caller's id. */
 struct diag_loc fe_callstack_at(const struct fe_state *fe, uint32_t id, uint32_t *up);

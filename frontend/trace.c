@@ -307,7 +307,8 @@ static void add_division_facts(struct ir_module *m, struct expr e, const char *t
     return;
   int64_t by;
   if (expr_at(&m->exprs, n->in[0])->op == EXPR_SYM && expr_is_const(&m->exprs, n->in[1], &by))
-    add_fact(m, (struct ir_fact){.sym = expr_at(&m->exprs, n->in[0])->sym, .n = by});
+    add_fact(
+        m, (struct ir_fact){.sym = expr_at(&m->exprs, n->in[0])->sym, .n = by, .at = m->at.kernel});
 }
 
 static void add_config(struct ir_module *m, const struct fe_kernel *k,
@@ -352,6 +353,7 @@ static void declare(struct trace_call *c, bool *bound) {
   struct ir_module *m = f->m;
   const struct fe_kernel *k = &c->k->pub;
   m->kernel = symtab_get(m->syms, k->name);
+  m->at.kernel = m->at.dims = m->at.config = m->at.grid = m->at.body = k->loc;
   for (uint32_t i = 0; i < k->n_args; i++) {
     const struct fe_arg *arg = &k->args[i];
     struct ir_arg a = {.name = symtab_get(m->syms, arg->name),
@@ -360,7 +362,8 @@ static void declare(struct trace_call *c, bool *bound) {
                        .rank = arg->rank,
                        .optional = arg->optional,
                        .present = !is_absent(c->opt, i),
-                       .zero = arg->zero};
+                       .zero = arg->zero,
+                       .at = arg->loc};
     for (uint32_t d = 0; d < arg->rank; d++) {
       a.dim[d] = dsl_import_dim(&m->exprs, k, c->opt->config, arg->dim[d]);
       if (a.present)
@@ -378,13 +381,15 @@ static void declare(struct trace_call *c, bool *bound) {
     struct sym s = symtab_get(m->syms, k->dims[j]);
     VEC_PUSH(m->arena, &m->dims, s);
     if (dsl_const_int_of(k, c->opt->config, k->dims[j], &value))
-      add_fact(m, (struct ir_fact){.sym = s, .is_value = true, .n = value});
+      add_fact(m, (struct ir_fact){.sym = s, .is_value = true, .n = value, .at = k->loc});
   }
   add_config(m, k, c->opt->config);
   for (uint32_t i = 0; i < c->opt->n_facts; i++) {
     const struct fe_fact *x = &c->opt->facts[i];
-    add_fact(m, (struct ir_fact){
-                    .sym = symtab_get(m->syms, x->sym), .is_value = x->is_value, .n = x->n});
+    add_fact(m, (struct ir_fact){.sym = symtab_get(m->syms, x->sym),
+                                 .is_value = x->is_value,
+                                 .n = x->n,
+                                 .at = k->loc});
   }
 }
 
@@ -433,6 +438,7 @@ static void trace_grid(struct trace_call *c) {
       e = expr_const(&f->m->exprs, 1); /* reported before */
     } else if (h && h->kind == FE_DEV_VALUE && (h->flags & FE_DEV_INT)) {
       e = ((struct dsl_val *)h)->e;
+      f->m->at.grid = ((struct dsl_val *)h)->made;
     } else if (lua_type(L, idx) == LUA_TNUMBER && lua_tointegerx(L, idx, &is_int) >= 0 && is_int) {
       e = expr_const(&f->m->exprs, lua_tointeger(L, idx));
     } else {
@@ -509,6 +515,20 @@ static int push_arguments(struct trace_call *c) {
   return 3 + (int)m->n_grid;
 }
 
+/* A body has no results: who returns one expects it to be stored. */
+static void refuse_results(struct trace_call *c, int base) {
+  lua_State *L = fe_lua(c->f->fe);
+  for (int i = base; i <= lua_gettop(L); i++)
+    if (!lua_isnil(L, i) && !fe_is_unknown(fe_to_dev(L, i))) {
+      fe_soft_error_at(c->f->fe, DIAG_KERNEL_FIELD, fe_returned_at(c->f->fe),
+                       "body of kernel `%s` returns %s, which would be lost; a kernel gives its "
+                       "results by storing them, as in a.Y:store(offsets, x)",
+                       c->k->pub.name, dsl_describe(c->f, i));
+      break;
+    }
+  lua_settop(L, base - 1);
+}
+
 struct run_call {
   struct trace_call *c;
   struct arena *a;
@@ -536,7 +556,9 @@ static void run_trace(struct fe_state *fe, void *user) {
   trace_grid(c);
   f->mode = DSL_BODY;
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->k->ref_body);
-  fe_call(fe, push_arguments(c), 0);
+  int base = lua_gettop(L);
+  fe_call(fe, push_arguments(c), LUA_MULTRET);
+  refuse_results(c, base);
   f->b.loc = 0;
   ir_build(&f->b, IR_RETURN, 0, NULL, 0, NULL);
   dsl_fuse_dots(f->m, fe_trace_arena(fe));

@@ -202,6 +202,7 @@ struct dsl_val *dsl_grow(struct fe_file *f, struct dsl_val *x, struct ir_type sh
   struct dsl_val *r =
       dsl_new_val(f, shape, dsl_build1(f, is_tile(x) ? IR_BROADCAST : IR_SPLAT, shape, 1, &x->v));
   r->made = x->made;
+  r->never_negative = x->never_negative;
   r->has_range = x->has_range;
   r->lo = x->lo;
   r->hi = x->hi;
@@ -268,6 +269,7 @@ static struct dsl_val *build_elem(struct fe_file *f, enum ir_opcode op, const ch
   t.dtype = (uint8_t)out;
   struct dsl_val *r = dsl_new_val(f, t, dsl_build1(f, op, t, n, in));
   r->pads = dsl_pad_elem(f, op, n, v, t);
+  r->never_negative = dsl_makes_no_negative(op, n, v, out);
   if (n == 2)
     dsl_range_elem(op, v[0], v[1], r);
   return r;
@@ -393,6 +395,7 @@ struct dsl_val *dsl_cast(struct fe_file *f, struct dsl_val *x, enum dtype t) {
     r->value = num_round(t, x->value);
   } else {
     r->pads = dsl_pad_elem(f, IR_CAST, 1, &x, type);
+    r->never_negative = dsl_makes_no_negative(IR_CAST, 1, &x, t);
   }
   if (x->has_range && t == DT_INDEX) {
     r->has_range = true;

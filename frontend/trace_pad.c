@@ -249,6 +249,40 @@ const struct dsl_pad *dsl_pad_join(struct fe_file *f, const struct dsl_val *a,
   return keep(f, out, t.rank);
 }
 
+bool dsl_never_negative(const struct dsl_val *v) {
+  enum dtype t = (enum dtype)v->t.dtype;
+  bool is_unsigned = t == DT_U8 || t == DT_U4 || t == DT_BOOL;
+  return v->never_negative || is_unsigned || (v->is_const && v->value >= 0);
+}
+
+/* Integers wrap around: of them only what cannot. */
+bool dsl_makes_no_negative(enum ir_opcode op, uint32_t n, struct dsl_val *const *in, enum dtype t) {
+  bool all = true, first = dsl_never_negative(in[0]), last = dsl_never_negative(in[n - 1]);
+  for (uint32_t i = 0; i < n; i++)
+    all = all && dsl_never_negative(in[i]);
+  switch ((int)op) {
+  case IR_ABS:
+  case IR_EXP:
+  case IR_EXP2:
+  case IR_SIGMOID:
+  case IR_SQRT: return dtype_is_float(t);
+  case IR_MUL: return dtype_is_float(t) && (all || in[0]->v.id == in[1]->v.id);
+  case IR_ADD:
+  case IR_DIV: return dtype_is_float(t) && all;
+  case IR_FLOOR:
+  case IR_CEIL:
+  case IR_ROUND:
+  case IR_TRUNC:
+  case IR_MIN: return all;
+  case IR_MAX: return first || last;
+  case IR_SELECT: return dsl_never_negative(in[1]) && last;
+  case IR_CAST:
+    return first && (dtype_is_float(t) || (dtype_is_int((enum dtype)in[0]->t.dtype) &&
+                                           dtype_bits(t) > dtype_bits((enum dtype)in[0]->t.dtype)));
+  default: return false;
+  }
+}
+
 /* Does a pad value leave a reduction as it is? Integers have extremes for infinities. */
 static bool is_neutral(enum dtype t, double value, double neutral) {
   if (dtype_is_int(t) && isinf(neutral))

@@ -72,6 +72,14 @@ static bool sums_wider(enum ir_opcode op, const struct dsl_val *x) {
   return op == IR_REDUCE_SUM && (dtype_of(x) == DT_F16 || dtype_of(x) == DT_BF16);
 }
 
+/* To the maximum of what is never below 0, neither 0 nor anything below it makes a difference. */
+static double neutral_along(enum ir_opcode op, const struct dsl_val *x, uint32_t dim) {
+  struct dsl_pad p = dsl_pad_of(x, dim);
+  if (op != IR_REDUCE_MAX || !dsl_never_negative(x))
+    return neutral_of(op);
+  return p.known && p.value <= 0 ? p.value : 0;
+}
+
 struct dsl_val *dsl_reduce(struct fe_file *f, enum ir_opcode op, const char *what,
                            struct dsl_val *x, uint32_t axis) {
   if (!check_reduce(f, op, what, x))
@@ -81,7 +89,7 @@ struct dsl_val *dsl_reduce(struct fe_file *f, enum ir_opcode op, const char *wha
                   axis, dsl_describe_type(f, x->t));
     return NULL;
   }
-  if (!dsl_pad_check(f, x, axis, neutral_of(op), what))
+  if (!dsl_pad_check(f, x, axis, neutral_along(op, x, axis), what))
     return NULL;
   enum dtype t = dtype_of(x);
   bool wider = sums_wider(op, x);
@@ -94,7 +102,7 @@ struct dsl_val *dsl_reduce_all(struct fe_file *f, enum ir_opcode op, const char 
   if (!check_reduce(f, op, what, x))
     return NULL;
   for (uint32_t d = 0; d < x->t.rank; d++)
-    if (!dsl_pad_check(f, x, d, neutral_of(op), what))
+    if (!dsl_pad_check(f, x, d, neutral_along(op, x, d), what))
       return NULL;
   enum dtype t = dtype_of(x);
   bool wider = sums_wider(op, x);
@@ -296,6 +304,7 @@ struct dsl_val *dsl_reshape(struct fe_file *f, struct dsl_val *x, uint32_t rank,
   if (ir_type_eq(t, x->t))
     return x;
   struct dsl_val *r = dsl_new_val(f, t, dsl_build1(f, IR_RESHAPE, t, 1, &x->v));
+  r->never_negative = x->never_negative;
   r->has_range = x->has_range;
   r->lo = x->lo;
   r->hi = x->hi;

@@ -77,6 +77,7 @@ static void clone_head(struct cloner *c) {
   for (uint32_t i = 0; i < to->facts.n; i++)
     to->facts.at[i].sym = clone_sym(c, to->facts.at[i].sym);
   to->n_grid = from->n_grid;
+  to->at = from->at;
   for (uint32_t i = 0; i < 3; i++)
     to->grid[i] = clone_expr(c, from->grid[i]);
   CLONE_VEC(c, &to->roles, &from->roles);

@@ -24,11 +24,12 @@ static const char *arg_name(const struct interp *in, uint32_t k) {
   return ir_sym(in->m, in->m->args.at[k].name);
 }
 
-#define FAIL(in, ...)                                                                              \
+#define FAIL_AT(in, loc, ...)                                                                      \
   do {                                                                                             \
-    diag_report((in)->diags, DIAG_ERROR, DIAG_SHAPE_BINDING, DIAG_NOWHERE, __VA_ARGS__);           \
+    diag_report((in)->diags, DIAG_ERROR, DIAG_SHAPE_BINDING, loc, __VA_ARGS__);                    \
     return false;                                                                                  \
   } while (0)
+#define FAIL(in, ...) FAIL_AT(in, DIAG_NOWHERE, __VA_ARGS__)
 
 static bool find_dim(const struct ir_module *m, const char *name, uint32_t *dim) {
   for (uint32_t d = 0; d < m->dims.n; d++)
@@ -98,18 +99,19 @@ static bool check_tensor(struct binder *b, uint32_t k) {
   bool widened = in->opt.domain == INTERP_DOUBLE && is_float && t->dtype == DT_F64;
   enum dtype want = in->opt.domain == INTERP_ALGEBRAIC && is_float ? DT_S64 : a->dtype;
   if (t->dtype != want && !widened)
-    FAIL(in, "argument '%s': expected %s%s, found %s", name, dtype_name(want),
-         want == a->dtype ? "" : " payloads", dtype_name(t->dtype));
+    FAIL_AT(in, a->at, "argument '%s': expected %s%s, found %s", name, dtype_name(want),
+            want == a->dtype ? "" : " payloads", dtype_name(t->dtype));
   if (t->rank != a->rank)
-    FAIL(in, "argument '%s': expected %u dims, found %u", name, a->rank, t->rank);
+    FAIL_AT(in, a->at, "argument '%s': expected %u dims, found %u", name, a->rank, t->rank);
   int64_t lo = t->offset, hi = t->offset;
   bool empty = false;
   for (uint32_t d = 0; d < t->rank; d++) {
     int64_t span;
     if (t->dim[d] < 0)
-      FAIL(in, "argument '%s': dim %u is negative (%lld)", name, d, (long long)t->dim[d]);
+      FAIL_AT(in, a->at, "argument '%s': dim %u is negative (%lld)", name, d, (long long)t->dim[d]);
     if (t->dim[d] > INTERP_MAX_EXTENT)
-      FAIL(in, "argument '%s': dim %u of %lld is too large", name, d, (long long)t->dim[d]);
+      FAIL_AT(in, a->at, "argument '%s': dim %u of %lld is too large", name, d,
+              (long long)t->dim[d]);
     if (t->dim[d] == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &span) ||
@@ -117,11 +119,11 @@ static bool check_tensor(struct binder *b, uint32_t k) {
       lo = INT64_MIN;
     }
     if (!empty && (lo < -MAX_OFFSET || hi > MAX_OFFSET))
-      FAIL(in, "argument '%s': dim %u of %lld with stride %lld reaches too far", name, d,
-           (long long)t->dim[d], (long long)t->stride[d]);
+      FAIL_AT(in, a->at, "argument '%s': dim %u of %lld with stride %lld reaches too far", name, d,
+              (long long)t->dim[d], (long long)t->stride[d]);
   }
   if (!t->data && !empty)
-    FAIL(in, "argument '%s' is missing", name);
+    FAIL_AT(in, a->at, "argument '%s' is missing", name);
   return true;
 }
 
@@ -147,21 +149,22 @@ static bool check_shape(struct binder *b, uint32_t k) {
     int64_t want, found = b->args[k].tensor.dim[axis];
     const char *why, *text = expr_text(in, a->dim[axis]);
     if (!expr_eval(&in->m->exprs, a->dim[axis], look_up, b, &want, &why))
-      FAIL(in, "argument '%s': dim %u, %s, cannot be computed: %s", arg_name(in, k), axis, text,
-           why);
+      FAIL_AT(in, a->at, "argument '%s': dim %u, %s, cannot be computed: %s", arg_name(in, k), axis,
+              text, why);
     if (want == found)
       continue;
     const struct expr_node *e = expr_at(&in->m->exprs, a->dim[axis]);
     uint32_t d;
     if (e->op == EXPR_SYM && find_dim(in->m, text, &d))
-      FAIL(in, "argument '%s': dim %u: expected %s = %lld as in dim %u of '%s', found %lld",
-           arg_name(in, k), axis, text, (long long)want, b->bound_axis[d],
-           arg_name(in, b->bound_arg[d]), (long long)found);
+      FAIL_AT(in, a->at,
+              "argument '%s': dim %u: expected %s = %lld as in dim %u of '%s', found %lld",
+              arg_name(in, k), axis, text, (long long)want, b->bound_axis[d],
+              arg_name(in, b->bound_arg[d]), (long long)found);
     if (e->op == EXPR_CONST)
-      FAIL(in, "argument '%s': dim %u: expected %lld, found %lld", arg_name(in, k), axis,
-           (long long)want, (long long)found);
-    FAIL(in, "argument '%s': dim %u: expected %s = %lld, found %lld", arg_name(in, k), axis, text,
-         (long long)want, (long long)found);
+      FAIL_AT(in, a->at, "argument '%s': dim %u: expected %lld, found %lld", arg_name(in, k), axis,
+              (long long)want, (long long)found);
+    FAIL_AT(in, a->at, "argument '%s': dim %u: expected %s = %lld, found %lld", arg_name(in, k),
+            axis, text, (long long)want, (long long)found);
   }
   return true;
 }
@@ -175,8 +178,8 @@ static bool check_scalar(struct binder *b, uint32_t k) {
   int64_t cell = 0, v = b->args[k].i;
   num_store_int(t, &cell, 0, v);
   if (num_load_int(t, &cell, 0) != v)
-    FAIL(in, "argument '%s': %lld does not fit into %s", arg_name(in, k), (long long)v,
-         dtype_name(t));
+    FAIL_AT(in, in->m->args.at[k].at, "argument '%s': %lld does not fit into %s", arg_name(in, k),
+            (long long)v, dtype_name(t));
   return true;
 }
 
@@ -195,13 +198,13 @@ static bool check_facts(struct binder *b) {
     if (is_layout_symbol(name))
       continue;
     if (!look_up(b, name, &v))
-      FAIL(in, "this specialization assumes something of '%s', which is not bound", name);
+      FAIL_AT(in, f->at, "this specialization assumes something of '%s', which is not bound", name);
     if (f->is_value && v != f->n)
-      FAIL(in, "this specialization assumes %s = %lld, found %lld", name, (long long)f->n,
-           (long long)v);
+      FAIL_AT(in, f->at, "this specialization assumes %s = %lld, found %lld", name, (long long)f->n,
+              (long long)v);
     if (!f->is_value && v % f->n != 0)
-      FAIL(in, "this specialization assumes that %s is a multiple of %lld, found %lld", name,
-           (long long)f->n, (long long)v);
+      FAIL_AT(in, f->at, "this specialization assumes that %s is a multiple of %lld, found %lld",
+              name, (long long)f->n, (long long)v);
   }
   return true;
 }
@@ -217,14 +220,16 @@ static bool finish_dims(struct binder *b) {
         in->dim_known[d] = true;
       }
     if (!in->dim_known[d])
-      FAIL(in, "dim '%s' has no value: no argument that is present has it as a dim",
-           ir_sym(m, m->dims.at[d]));
+      FAIL_AT(in, m->at.dims.line ? m->at.dims : m->at.kernel,
+              "dim '%s' has no value: no argument that is present has it as a dim",
+              ir_sym(m, m->dims.at[d]));
   }
   return true;
 }
 
 static bool bind_grid(struct binder *b) {
   struct interp *in = b->in;
+  struct diag_loc at = in->m->at.grid.line ? in->m->at.grid : in->m->at.kernel;
   int64_t total = 1;
   for (uint32_t k = 0; k < 3; k++) {
     in->grid[k] = 1;
@@ -232,20 +237,21 @@ static bool bind_grid(struct binder *b) {
       continue;
     const char *why;
     if (!expr_eval(&in->m->exprs, in->m->grid[k], look_up, b, &in->grid[k], &why))
-      FAIL(in, "grid axis %u, %s, cannot be computed: %s", k, expr_text(in, in->m->grid[k]), why);
+      FAIL_AT(in, at, "grid axis %u, %s, cannot be computed: %s", k, expr_text(in, in->m->grid[k]),
+              why);
     if (in->grid[k] < 0)
-      FAIL(in, "grid axis %u, %s, is negative: %lld", k, expr_text(in, in->m->grid[k]),
-           (long long)in->grid[k]);
+      FAIL_AT(in, at, "grid axis %u, %s, is negative: %lld", k, expr_text(in, in->m->grid[k]),
+              (long long)in->grid[k]);
   }
   for (uint32_t k = 0; k < 3; k++)
     if (in->grid[k] == 0)
       return true;
   for (uint32_t k = 0; k < 3; k++)
     if (__builtin_mul_overflow(total, in->grid[k], &total))
-      FAIL(in, "the grid has more than 2^63 programs");
+      FAIL_AT(in, at, "the grid has more than 2^63 programs");
   if (in->opt.check_races && total >= UINT32_MAX)
-    FAIL(in, "races can be checked in grids of fewer than 2^32 - 1 programs, found %lld",
-         (long long)total);
+    FAIL_AT(in, at, "races can be checked in grids of fewer than 2^32 - 1 programs, found %lld",
+            (long long)total);
   return true;
 }
 
@@ -260,13 +266,13 @@ static bool make_scratch(struct binder *b, uint32_t k) {
   for (uint32_t d = 0; d < a->rank; d++) {
     const char *why;
     if (!expr_eval(&in->m->exprs, a->dim[d], look_up, b, &dim[d], &why))
-      FAIL(in, "argument '%s': dim %u, %s, cannot be computed: %s", arg_name(in, k), d,
-           expr_text(in, a->dim[d]), why);
+      FAIL_AT(in, a->at, "argument '%s': dim %u, %s, cannot be computed: %s", arg_name(in, k), d,
+              expr_text(in, a->dim[d]), why);
     if (dim[d] < 0)
-      FAIL(in, "argument '%s': dim %u, %s, is negative (%lld)", arg_name(in, k), d,
-           expr_text(in, a->dim[d]), (long long)dim[d]);
+      FAIL_AT(in, a->at, "argument '%s': dim %u, %s, is negative (%lld)", arg_name(in, k), d,
+              expr_text(in, a->dim[d]), (long long)dim[d]);
     if (__builtin_mul_overflow(n, dim[d], &n) || n > MAX_SCRATCH)
-      FAIL(in, "argument '%s': more scratch memory than 2^40 elements", arg_name(in, k));
+      FAIL_AT(in, a->at, "argument '%s': more scratch memory than 2^40 elements", arg_name(in, k));
   }
   size_t bytes = (size_t)dtype_bytes(t, n);
   void *data = arena_get(in->arena, bytes + 1);

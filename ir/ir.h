@@ -201,6 +201,7 @@ struct ir_arg {
   bool optional;
   bool present; /* an optional argument may be absent in this specialization */
   bool zero;    /* SCRATCH: zeros at launch */
+  struct diag_loc at;
 };
 
 /* A fact the specialization assumes about a launch symbol ("M", "A.stride0", "A.addr"):
@@ -209,6 +210,7 @@ struct ir_fact {
   struct sym sym;
   bool is_value;
   int64_t n; /* divisor or value */
+  struct diag_loc at;
 };
 
 struct ir_config_entry {
@@ -227,6 +229,11 @@ struct ir_param {
   struct expr value;
 };
 
+/* Where the head says what, for messages; as far as known. */
+struct ir_places {
+  struct diag_loc kernel, dims, config, roles, grid, body;
+};
+
 struct ir_module {
   struct arena *arena;
   struct symtab *syms;
@@ -240,6 +247,7 @@ struct ir_module {
   VEC(struct ir_fact) facts;
   uint32_t n_grid; /* 1..3 */
   struct expr grid[3];
+  struct ir_places at;
   /* Entry block args, tile stages: one per present argument (view or scalar), then one index per
    * dim, then one index per grid axis. Machine stage: one per param. */
   struct ir_block body;

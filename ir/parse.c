@@ -111,6 +111,7 @@ bool ir_fit_attrs(struct ir_parser *p, enum dtype t) {
 /* ---- the module's head ---- */
 
 static bool read_config(struct ir_parser *p) {
+  p->m->at.config = ir_lex_at(&p->x, p->x.start);
   do {
     struct ir_config_entry e = {0};
     struct ir_literal l;
@@ -153,6 +154,7 @@ static bool read_arg(struct ir_parser *p) {
   struct ir_arg a = {.present = true};
   ir_lex_end(&p->x);
   const char *at = p->x.p;
+  a.at = ir_lex_at(&p->x, at);
   if (!ir_lex_name(&p->x, p->m, "an argument's name", &a.name) ||
       !ir_lex_expect(&p->x, ':', "after an argument's name"))
     return false;
@@ -187,7 +189,8 @@ static bool read_arg(struct ir_parser *p) {
 }
 
 static bool read_fact(struct ir_parser *p) {
-  struct ir_fact f = {0};
+  ir_lex_end(&p->x);
+  struct ir_fact f = {.at = ir_lex_at(&p->x, p->x.p)};
   if (!ir_lex_name(&p->x, p->m, "a launch symbol", &f.sym))
     return false;
   f.is_value = ir_lex_take(&p->x, '=');
@@ -202,6 +205,8 @@ static bool read_fact(struct ir_parser *p) {
 static bool read_grid(struct ir_parser *p) {
   if (p->m->n_grid)
     return ir_lex_fail(&p->x, p->x.p, "the grid is there twice");
+  ir_lex_end(&p->x);
+  p->m->at.grid = ir_lex_at(&p->x, p->x.p);
   do {
     if (p->m->n_grid == 3)
       return ir_lex_fail(&p->x, p->x.p, "a grid has at most 3 axes");
@@ -376,10 +381,12 @@ static bool read_target(struct ir_parser *p) {
 }
 
 static bool read_dims(struct ir_parser *p) {
+  p->m->at.dims = ir_lex_at(&p->x, p->x.start);
   return read_names(p, "a dim's name", add_dim);
 }
 
 static bool read_roles(struct ir_parser *p) {
+  p->m->at.roles = ir_lex_at(&p->x, p->x.start);
   return read_names(p, "a role's name", add_role);
 }
 
@@ -403,6 +410,8 @@ static bool parse_head_line(struct ir_parser *p) {
 }
 
 static bool parse_body_head(struct ir_parser *p) {
+  ir_lex_end(&p->x);
+  p->m->at.body = ir_lex_at(&p->x, p->x.p);
   if (!ir_parse_block_args(p))
     return false;
   if (!ir_lex_take_open(&p->x))
@@ -438,6 +447,7 @@ static bool parse_first_line(struct ir_parser *p) {
 }
 
 static bool parse_kernel_line(struct ir_parser *p) {
+  p->m->at.kernel = ir_lex_at(&p->x, p->x.start);
   if (!ir_lex_take_word(&p->x, "kernel"))
     return ir_lex_fail(&p->x, p->x.p, "`kernel NAME {` expected");
   if (!ir_lex_name(&p->x, p->m, "the kernel's name", &p->m->kernel))

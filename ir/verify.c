@@ -26,6 +26,7 @@ struct verifier {
   struct bitset defined; /* values seen so far */
   struct bitset open;    /* blocks around the current op */
   struct map dims, args; /* name -> index + 1 */
+  struct diag_loc at;    /* the part of the head that is being checked */
 };
 
 const char *ir_type_text(struct ir_type t, struct ir_type_text *buf) {
@@ -61,13 +62,15 @@ ir_rule_fn ir_rule(enum ir_rule r) {
 
 /* ---- reporting ---- */
 
+/* At op, or without one at `head`. */
 static void report(const struct ir_module *m, struct diag_sink *diags, struct ir_op op,
-                   const char *name, const char *fmt, va_list ap) {
+                   struct diag_loc head, const char *name, const char *fmt, va_list ap) {
   char message[600];
   int n = name ? snprintf(message, sizeof message, "%s: ", name) : 0;
   vsnprintf(message + n, sizeof message - (size_t)n, fmt, ap);
   uint32_t loc = op.id ? ir_op_at(m, op)->loc : 0;
   struct diag_loc at = loc < m->locs.n ? m->locs.at[loc].at : DIAG_NOWHERE;
+  at = op.id ? at : head;
   diag_report(diags, DIAG_ERROR, DIAG_IR_INVALID, at, "%s", message);
   while (loc && loc < m->locs.n && m->locs.at[loc].up && m->locs.at[loc].up < loc) {
     loc = m->locs.at[loc].up;
@@ -79,7 +82,7 @@ static void fail(struct verifier *v, const char *fmt, ...) __attribute__((format
 static void fail(struct verifier *v, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  report(v->m, v->diags, (struct ir_op){0}, NULL, fmt, ap);
+  report(v->m, v->diags, (struct ir_op){0}, v->at, NULL, fmt, ap);
   va_end(ap);
   v->ok = false;
 }
@@ -87,7 +90,7 @@ static void fail(struct verifier *v, const char *fmt, ...) {
 void ir_rule_fail_at(struct ir_check *c, struct ir_op at, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  report(c->m, c->diags, at, ir_info(ir_op_at(c->m, at)->opcode)->name, fmt, ap);
+  report(c->m, c->diags, at, DIAG_NOWHERE, ir_info(ir_op_at(c->m, at)->opcode)->name, fmt, ap);
   va_end(ap);
   c->ok = false;
 }
@@ -95,7 +98,7 @@ void ir_rule_fail_at(struct ir_check *c, struct ir_op at, const char *fmt, ...) 
 void ir_rule_fail(struct ir_check *c, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  report(c->m, c->diags, c->op, c->info->name, fmt, ap);
+  report(c->m, c->diags, c->op, DIAG_NOWHERE, c->info->name, fmt, ap);
   va_end(ap);
   c->ok = false;
 }
@@ -226,6 +229,7 @@ static void check_expr(struct verifier *v, struct expr e, bool any_launch, const
 
 static void check_arg(struct verifier *v, const struct ir_arg *a) {
   const char *name = ir_sym(v->m, a->name);
+  v->at = a->at;
   if (a->kind > IR_ARG_SCRATCH || a->dtype >= DT_COUNT) {
     fail(v, "argument `%s` has no kind or dtype", name);
     return;
@@ -256,11 +260,15 @@ static void check_arg(struct verifier *v, const struct ir_arg *a) {
 
 static void check_names(struct verifier *v) {
   const struct ir_module *m = v->m;
+  v->at = m->at.kernel;
   if (!m->kernel.id)
     fail(v, "the kernel has no name");
   for (uint32_t i = 0; i < m->args.n; i++)
-    if (!add_name(&v->args, m->args.at[i].name, i))
+    if (!add_name(&v->args, m->args.at[i].name, i)) {
+      v->at = m->args.at[i].at;
       fail(v, "argument `%s` is there twice", ir_sym(m, m->args.at[i].name));
+    }
+  v->at = m->at.dims;
   for (uint32_t i = 0; i < m->dims.n; i++) {
     const char *name = ir_sym(m, m->dims.at[i]);
     if (!add_name(&v->dims, m->dims.at[i], i))
@@ -268,11 +276,13 @@ static void check_names(struct verifier *v) {
     if (map_get(&v->args, m->dims.at[i].id))
       fail(v, "`%s` is a dim and an argument", name);
   }
+  v->at = m->at.config;
   struct map keys;
   map_init(&keys, v->scratch);
   for (uint32_t i = 0; i < m->config.n; i++)
     if (!add_name(&keys, m->config.at[i].key, i))
       fail(v, "config key `%s` is there twice", ir_sym(m, m->config.at[i].key));
+  v->at = m->at.roles;
   struct map roles;
   map_init(&roles, v->scratch);
   for (uint32_t i = 0; i < m->roles.n; i++)
@@ -286,6 +296,7 @@ static void check_facts(struct verifier *v) {
   for (uint32_t i = 0; i < v->m->facts.n; i++) {
     const struct ir_fact *f = &v->m->facts.at[i];
     const char *name = ir_sym(v->m, f->sym);
+    v->at = f->at;
     if (!is_launch_symbol(v, f->sym))
       fail(v, "fact: `%s` is not known at launch", name);
     if (!f->is_value && f->n < 1)
@@ -378,13 +389,16 @@ static void check_param(struct verifier *v, uint32_t i, struct ir_type t) {
 static void check_machine_head(struct verifier *v) {
   const struct ir_module *m = v->m;
   const struct ir_blocknode *body = ir_block_at(m, m->body);
+  v->at = m->at.kernel;
   if (!m->target.id)
     fail(v, "a machine module needs a target");
+  v->at = m->at.body;
   if (body->args.n != m->params.n)
     fail(v, "the body has %u arguments for %u params", body->args.n, m->params.n);
   else
     for (uint32_t i = 0; i < m->params.n; i++)
       check_param(v, i, ir_type_of(m, body->args.at[i]));
+  v->at = m->at.kernel;
   struct map names;
   map_init(&names, v->scratch);
   for (uint32_t i = 1; i < m->res.n; i++) {
@@ -415,15 +429,19 @@ static void check_head(struct verifier *v) {
   for (uint32_t i = 0; i < m->args.n; i++)
     check_arg(v, &m->args.at[i]);
   check_facts(v);
+  v->at = m->at.kernel;
   check_layouts(v);
+  v->at = m->at.grid.line ? m->at.grid : m->at.kernel;
   if (m->n_grid < 1 || m->n_grid > 3)
     fail(v, "the grid has %u axes; it must have 1 to 3", m->n_grid);
   else
     for (uint32_t i = 0; i < m->n_grid; i++)
       check_expr(v, m->grid[i], true, "grid");
+  v->at = m->at.kernel;
   if (m->stage == IR_TILE_STAGE && (m->layouts.n > 1 || m->roles.n))
     fail(v, "layouts and roles are of the later stages");
   const struct ir_blocknode *body = ir_block_at(m, m->body);
+  v->at = m->at.body;
   for (uint32_t i = 0; i < body->args.n; i++) {
     const char *fault = type_fault(m, ir_type_of(m, body->args.at[i]));
     if (fault)

@@ -312,9 +312,10 @@ void rt_verdict_text(const struct rt_verdict *v, struct strbuf *out) {
     sb_printf(out, " at [%" PRId64 ", %" PRId64 "]: got %.9g, reference %.9g", v->row, v->col, got,
               want);
   sb_printf(out, "; %" PRId64 " %s; max error %.3g", v->n_wrong,
-            v->rule == RT_RULE_RATIO || v->rule == RT_RULE_BASELINE ? "blocks"
-            : v->n_wrong == 1                                       ? "place"
-                                                                    : "elements",
+            v->rule == RT_RULE_RATIO || v->rule == RT_RULE_BASELINE
+                ? v->n_wrong == 1 ? "block" : "blocks"
+            : v->n_wrong == 1 ? "place"
+                              : "elements",
             v->max_error);
   if (v->base_max_error >= 0)
     sb_printf(out, ", the baseline's %.3g", v->base_max_error);

@@ -267,6 +267,85 @@ mkdir tmp
 expect 'reduced in TMPDIR' 0 'exp' env TMPDIR=tmp "$KILN" reduce fail.tir -- sh -c '! grep -q exp tmp/kiln-reduce-*.tir'
 expect 'nothing left behind' 0 '^0$' sh -c 'ls tmp | wc -l'
 
+# ---- what is told when a kernel is at fault: the line, the case, in order, and nothing raw
+flat() { # flat GRID BODY MORE: a kernel over flat X and Y
+  cat <<LUA
+return kernel {
+  name = "k",
+  args = { tensor("X", f32, "N"), out("Y", f32, "N", "N // 2 - 1") },
+  grid = function(d) return $1 end,
+  body = function(a, d, c, i)
+    $2
+  end, ${3:-}
+}
+LUA
+}
+flat 'd.N - 9' '' >grid.lua
+expect 'negative grid' 1 '^grid.lua:4:33: .*is negative: -5.*K0404' \
+  "$KILN" run grid.lua --on interp --shape N=4
+flat '1 // (d.N - 4)' '' >div.lua
+expect 'grid by zero' 1 '^div.lua:[24]:[0-9]+: .*grid axis 0.*K0404' \
+  "$KILN" run div.lua --on interp --shape N=4
+flat 'd.N * 4000000000, 4000000000' '' >big.lua
+expect 'grid too large' 1 '^big.lua:[24]:[0-9]+: .*2\^63.*K0404' \
+  "$KILN" run big.lua --on interp --shape N=4
+expect 'negative dim' 1 '^grid.lua:3:35: .*dim 1 of argument .Y. is -1.*K0404' \
+  "$KILN" run grid.lua --on interp --shape N=1
+flat 1 '' 'tune = {A = {1, 2, 3}, B = {1, 2, 3}, C = {1, 2, 3}}, legal = function(c)
+    for i = 1, 1000 do end return false end,' >legal.lua
+for steps in $(seq 9000 1 9030); do
+  expect 'legal within limits' 1 '^legal.lua:[0-9]+:[0-9]+: .*K020[24]' \
+    "$KILN" check legal.lua --max-steps "$steps"
+done
+flat 1 'return a.X:tile({0}, {8})' >lost.lua
+expect 'a body that returns' 1 '^lost.lua:6:5: .*returns.*f32\(8\).*would be lost.*K0401' \
+  "$KILN" check lost.lua
+flat 1 'local function f() return 1 end f() return nil' >early.lua
+expect 'a body that returns nothing' 0 '' "$KILN" show early.lua --stage tile
+flat 1 'print("a\27[31mb\r\u{9b}c\xff")' >raw.lua
+expect 'printed control characters' 0 'a\\x1b\[31mb\\x0d\\xc2\\x9bc\\xff$' \
+  "$KILN" run raw.lua --on interp --shape N=4 --no-verify
+printf 'error("a\\27[31m\\r")--\033[31m\n' >raw2.lua
+expect 'control characters in errors' 1 'a\\x1b\[31m\\x0d' "$KILN" check raw2.lua
+expect 'and in the line shown' 1 '^  error\("a.27\[31m.r"\)--\?\[31m$' "$KILN" check raw2.lua
+cat >cases.lua <<'LUA'
+local function of(name, wrong)
+  return kernel {
+    name = name,
+    args = { out("Y", s32, "N") },
+    grid = function(d) return 1 end,
+    body = function(a, d) a.Y:store({0}, full(s32, 0, 8) + cast(d.N, s32)) end,
+    oracle = function(t, d) return full(f64, d.N, d.N) + (d.N == wrong and 1 or 0) end,
+    cases = {{shape = {N = 4}}, {shape = {N = 5}}},
+  }
+end
+return {first = of("first", 5), second = of("second", 4)}
+LUA
+expect 'which case' 1 'output .Y. of kernel .first. \(case 1\) is wrong' \
+  "$KILN" test cases.lua --on interp
+"$KILN" test cases.lua --on interp >order.out 2>&1
+expect 'in order' 0 '^PASS FAIL error FAIL error PASS $' \
+  sh -c 'grep -oE "^(PASS|FAIL|error)" order.out | tr "\n" " "'
+cat >fact.tir <<'TIR'
+kiln-ir 1 tile
+kernel facts {
+  arg X: in f32 [E]
+  arg Y: out f32 [E]
+  dims E
+  fact E = 8
+  grid 1
+  body(%x: view f32(8), %y: view f32(8), %e: index, %i: index) {
+    %0 = const 0 : index
+    %v = load %x, %0 : f32(8)
+    store %y, %0, %v
+    return
+  }
+}
+TIR
+expect 'a dim by a fact' 0 'facts E=8' "$KILN" run fact.tir --on interp
+expect 'against the fact' 1 '^fact.tir:6:8: .*E = 8, found 9' \
+  "$KILN" run fact.tir --on interp --shape E=9
+
 # ---- Ctrl-C: the process stops soon and says so
 body 'for k in range(0, d.N * 1000000, 1) do x = x * 1.0001 end' >slow.lua
 "$KILN" run slow.lua --on interp --shape M=16,N=1000 >slow.out 2>&1 &

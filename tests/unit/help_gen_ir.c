@@ -1087,9 +1087,9 @@ static void decorate(struct gen *g, struct arena *a) {
     if (chance(g, 60))
       VEC_PUSH(a, &m->config, e);
   }
-  struct ir_fact facts[] = {{symtab_get(m->syms, "A.stride1"), true, 1},
-                            {symtab_get(m->syms, "M"), false, 1 + below(g, 1)},
-                            {symtab_get(m->syms, "A.addr"), false, 16}};
+  struct ir_fact facts[] = {{.sym = symtab_get(m->syms, "A.stride1"), .is_value = true, .n = 1},
+                            {.sym = symtab_get(m->syms, "M"), .n = 1 + below(g, 1)},
+                            {.sym = symtab_get(m->syms, "A.addr"), .n = 16}};
   for (uint32_t i = 0; i < COUNT(facts); i++)
     if (chance(g, 50))
       VEC_PUSH(a, &m->facts, facts[i]);

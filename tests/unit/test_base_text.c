@@ -139,6 +139,27 @@ static void test_json_strings(void **state) {
   JSON("\xff", "\"" BAD "\"");
 }
 
+/* Nothing that a terminal would obey is left, nothing else is touched. */
+static void test_shown(void **state) {
+  (void)state;
+  static const char given[] = "a\tb\n\033[31m\r\177\302\233\302\240\303\251\377\303";
+  for (int lines = 0; lines < 2; lines++) {
+    struct strbuf b = new_buf();
+    sb_put_shown(&b, given, sizeof given - 1, lines);
+    char expect[80];
+    snprintf(expect, sizeof expect, "a\tb%s\\x1b[31m\\x0d\\x7f\\xc2\\x9b\302\240\303\251\\xff\\xc3",
+             lines ? "\n" : "\\x0a");
+    assert_string_equal(sb_str(&b), expect);
+  }
+  for (unsigned c = 0; c < 256; c++) {
+    struct strbuf b = new_buf();
+    char byte = (char)c;
+    sb_put_shown(&b, &byte, 1, false);
+    bool plain = c == '\t' || (c >= 0x20 && c < 0x7f);
+    assert_int_equal(b.n, plain ? 1 : 4);
+  }
+}
+
 static void test_symbols(void **state) {
   (void)state;
   struct symtab *t = symtab_new(&arena);
@@ -277,6 +298,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_strbuf_empty_puts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_doubles_read_back, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_json_strings, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_shown, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_symbols, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_hash_fields_are_delimited, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_hash_is_stable, set_up, tear_down),

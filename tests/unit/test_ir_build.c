@@ -317,7 +317,7 @@ static void change_config(struct ir_module *m) {
   VEC_PUSH(m->arena, &m->config, e);
 }
 static void change_fact(struct ir_module *m) {
-  struct ir_fact x = {symtab_get(m->syms, "M"), false, 2};
+  struct ir_fact x = {.sym = symtab_get(m->syms, "M"), .n = 2};
   VEC_PUSH(m->arena, &m->facts, x);
 }
 static void change_grid(struct ir_module *m) {

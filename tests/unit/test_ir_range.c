@@ -178,9 +178,9 @@ static struct claims instrument(const struct ir_module *original, struct arena *
 static struct hm_memory memory;
 
 static void add_facts(struct ir_module *m, uint64_t seed) {
-  struct ir_fact facts[] = {{symtab_get(m->syms, "M"), true, 7},
-                            {symtab_get(m->syms, "N"), false, 3},
-                            {symtab_get(m->syms, "N"), true, 9}};
+  struct ir_fact facts[] = {{.sym = symtab_get(m->syms, "M"), .is_value = true, .n = 7},
+                            {.sym = symtab_get(m->syms, "N"), .n = 3},
+                            {.sym = symtab_get(m->syms, "N"), .is_value = true, .n = 9}};
   m->facts.n = 0;
   for (uint32_t i = 0; i < COUNT(facts); i++)
     if (seed >> i & 1)
