@@ -176,7 +176,7 @@ enum kiln_status api_device_if_any(struct kiln_context *ctx, struct rt_device **
 }
 
 enum kiln_status api_nvrtc_version(struct kiln_context *ctx, int *major, int *minor) {
-  struct rt_ctx *rt;
+  struct rt_ctx *rt = NULL;
   uint32_t before = ctx->diags.list.n;
   *major = *minor = 0;
   enum kiln_status st = api_runtime(ctx, &rt);
