@@ -1,6 +1,7 @@
 /* Functions of kernel Lua along an axis, beside the sums and maxima of dsl_tile.c: any and all,
  * argmax and argmin, cumsum. And random numbers. In an oracle the same names work on host
  * arrays. */
+#include "base/num.h"
 #include "base/random.h"
 #include "frontend/dsl.h"
 
@@ -132,14 +133,21 @@ FOLDS(X)
 
 #define TWO_PI 6.28318530717958647693
 
+/* Words of 64-bit integers, which arrays hold as doubles: what is no such integer is made one. */
+static uint32_t word_of(double seed, double counter, unsigned word) {
+  uint64_t key = (uint64_t)num_load_int(DT_F64, &seed, 0);
+  uint64_t at = (uint64_t)num_load_int(DT_F64, &counter, 0);
+  return random_word(key, at, word);
+}
+
 static double unit(double seed, double counter, unsigned word, double add) {
-  uint32_t bits = random_word((uint64_t)(int64_t)seed, (uint64_t)(int64_t)counter, word);
+  uint32_t bits = word_of(seed, counter, word);
   return ((double)(bits >> 8) + add) * 0x1p-24;
 }
 
 /* x: seed, counter, word. */
 static double h_bits(const double *x) {
-  return (int32_t)random_word((uint64_t)(int64_t)x[0], (uint64_t)(int64_t)x[1], (unsigned)x[2]);
+  return (int32_t)word_of(x[0], x[1], (unsigned)x[2]);
 }
 static double h_uniform(const double *x) {
   return unit(x[0], x[1], (unsigned)x[2], 0);

@@ -78,7 +78,7 @@ static bool is_absent(const struct call *c, uint32_t i) {
 static void read_list(lua_State *L, const struct call *c, const struct fe_arg *arg, int idx,
                       struct fe_array *out, int64_t *at, int64_t count, uint32_t depth) {
   struct fe_file *f = c->f;
-  luaL_checkstack(L, 4, "nested lists");
+  fe_need_stack(L, 4, "nested lists");
   lua_Integer n = (lua_Integer)lua_rawlen(L, idx);
   for (lua_Integer i = 1; i <= n; i++) {
     fe_charge(f->fe, 1);

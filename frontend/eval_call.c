@@ -80,11 +80,22 @@ static _Noreturn void too_deep(struct fe_state *fe) {
 }
 
 static void lua_stack_room(struct fe_state *fe, int n) {
-  if (lua_checkstack(fe->L, n))
-    return;
+  if (!fe_has_stack(fe->L, n))
+    too_deep(fe);
+}
+
+bool fe_has_stack(lua_State *L, int n) {
+  if (lua_checkstack(L, n))
+    return true;
+  struct fe_state *fe = fe_of(L);
   if (fe->over_limit || fe->host_failed)
     fe_out_of_memory(fe);
-  too_deep(fe);
+  return false;
+}
+
+void fe_need_stack(lua_State *L, int n, const char *what) {
+  if (!fe_has_stack(L, n))
+    luaL_error(L, "stack overflow (%s)", what);
 }
 
 void fe_check_stack(struct fe_state *fe) {

@@ -106,7 +106,7 @@ int fe_eval_list(struct fe_state *fe, struct fe_act *A, struct fe_node *const *l
                  int want) {
   lua_State *L = fe->L;
   if (n > 8 || want > 8)
-    luaL_checkstack(L, (int)n + (want > 0 ? want : 0) + STACK_MARGIN, "too many values");
+    fe_need_stack(L, (int)n + (want > 0 ? want : 0) + STACK_MARGIN, "too many values");
   for (uint32_t i = 0; i + 1 < n; i++) {
     fe_eval(fe, A, list[i]);
     if (want >= 0 && (int)i >= want)
@@ -149,7 +149,7 @@ static int eval_vararg(struct fe_state *fe, struct fe_act *A, int want) {
   lua_State *L = fe->L;
   int params = (int)A->func->n_params, n = A->n_va > params ? A->n_va - params : 0;
   int total = want < 0 ? n : want;
-  luaL_checkstack(L, total + STACK_MARGIN, "too many values");
+  fe_need_stack(L, total + STACK_MARGIN, "too many values");
   for (int i = 0; i < total; i++)
     if (i < n) {
       lua_pushvalue(L, A->va + params + i);
@@ -433,7 +433,7 @@ static void eval_concat(struct fe_state *fe, struct fe_act *A, const struct fe_n
     fe_eval(fe, A, m->a);
     all_text = all_text && is_text(L, -1);
     if (items++ % 8 == 0)
-      luaL_checkstack(L, STACK_MARGIN, "too many values");
+      fe_need_stack(L, STACK_MARGIN, "too many values");
   }
   fe_eval(fe, A, m);
   all_text = all_text && is_text(L, -1);
@@ -460,7 +460,7 @@ static void flush_fields(lua_State *L, int table, int pending, lua_Integer *next
  * nils). */
 static void eval_open_table(struct fe_state *fe, struct fe_act *A, const struct fe_node *n) {
   lua_State *L = fe->L;
-  luaL_checkstack(L, 2 * PENDING_FIELDS + STACK_MARGIN, "too many values");
+  fe_need_stack(L, 2 * PENDING_FIELDS + STACK_MARGIN, "too many values");
   int at = lua_gettop(L) + 1, several = 0;
   for (uint32_t i = 0; i < n->n; i++) {
     const struct fe_node *key = n->list2[i];
@@ -471,7 +471,7 @@ static void eval_open_table(struct fe_state *fe, struct fe_act *A, const struct 
     else
       several = eval_multi(fe, A, n->list[i], -1);
   }
-  luaL_checkstack(L, STACK_MARGIN, "too many values");
+  fe_need_stack(L, STACK_MARGIN, "too many values");
   lua_createtable(L, (int)n->n2 - 1 + several, (int)(n->n - n->n2));
   fe_table_born(fe, lua_gettop(L));
   int table = lua_gettop(L), next = 1;
@@ -514,7 +514,7 @@ static void eval_table(struct fe_state *fe, struct fe_act *A, const struct fe_no
   int table = lua_gettop(L), pending = 0;
   lua_Integer next = 1;
   if (n->n2 > 4)
-    luaL_checkstack(L, PENDING_FIELDS + STACK_MARGIN, "too many values");
+    fe_need_stack(L, PENDING_FIELDS + STACK_MARGIN, "too many values");
   for (uint32_t i = 0; i < n->n; i++) {
     const struct fe_node *key = n->list2[i];
     if (pending == PENDING_FIELDS) {

@@ -165,12 +165,18 @@ static void load_module(void *user, lua_State *L, const char *path, int idx) {
   fe_load_text(fe, name, text, n);
 }
 
+static bool has_stack(void *user, lua_State *L, int n) {
+  (void)user;
+  return fe_has_stack(L, n);
+}
+
 void fe_lib_host_init(struct fe_state *fe) {
   fe->lib = (struct fe_lib_host){.user = fe,
                                  .charge = charge,
                                  .site = site,
                                  .raise = raise_at,
                                  .refuse = refuse,
+                                 .has_stack = has_stack,
                                  .will_write = will_write,
                                  .will_set_meta = will_set_meta,
                                  .born = born,

@@ -84,7 +84,7 @@ void fe_set(struct fe_state *fe, int table) {
   lua_State *L = fe->L;
   struct fe_act *A = fe->act;
   int key = lua_gettop(L) - 1, t = lua_absindex(L, table);
-  luaL_checkstack(L, 10, "too many values");
+  fe_need_stack(L, 10, "too many values");
   for (int i = 0; i < 2000; i++) {
     if (lua_istable(L, t)) {
       lua_pushvalue(L, key);
@@ -214,7 +214,7 @@ static void exec_assign(struct fe_state *fe, struct fe_act *A, const struct fe_n
   int bottom = lua_gettop(L), at = bottom + 1;
   for (uint32_t i = 0; i < n->n; i++) {
     at += eval_prefix(fe, A, n->list[i]);
-    luaL_checkstack(L, STACK_MARGIN, "too many assignments");
+    fe_need_stack(L, STACK_MARGIN, "too many assignments");
   }
   fe_eval_list(fe, A, n->list2, n->n2, (int)n->n);
   for (uint32_t i = n->n; i-- > 0;) { /* from right to left, as stock Lua does */

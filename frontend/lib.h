@@ -44,6 +44,9 @@ struct fe_lib_host {
   /* Reports a Kiln diagnostic: pcall does not catch it. Does not return. */
   void (*refuse)(void *user, lua_State *L, enum diag_id id, const char *message);
 
+  /* Is there room for n more values on the stack? Raises if there is no memory for it. */
+  bool (*has_stack)(void *user, lua_State *L, int n);
+
   /* Before table[key] is changed with a raw write; before the metatable is. */
   void (*will_write)(void *user, lua_State *L, int table, int key);
   void (*will_set_meta)(void *user, lua_State *L, int table);
@@ -108,6 +111,11 @@ static inline bool fe_lib_is_dev(lua_State *L, int idx) {
 }
 static inline const struct fe_lib_host *fe_lib_of(lua_State *L) {
   return lua_touserdata(L, lua_upvalueindex(1));
+}
+static inline void fe_lib_need_stack(lua_State *L, int n, const char *what) {
+  const struct fe_lib_host *host = fe_lib_of(L);
+  if (!host->has_stack(host->user, L, n))
+    luaL_error(L, "stack overflow (%s)", what);
 }
 static inline void fe_lib_charge(lua_State *L, uint64_t steps) {
   const struct fe_lib_host *host = fe_lib_of(L);

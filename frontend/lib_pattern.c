@@ -320,7 +320,7 @@ static void push_capture(struct match *m, int i, const char *s, const char *e) {
 /* Pushes all captures, or the whole match if there are none and `whole`. */
 static int push_captures(struct match *m, const char *s, const char *e, bool whole) {
   int n = m->n_captures == 0 && whole ? 1 : m->n_captures;
-  luaL_checkstack(m->L, n, "too many captures");
+  fe_lib_need_stack(m->L, n, "too many captures");
   for (int i = 0; i < n; i++)
     push_capture(m, i, s, e);
   return n;

@@ -111,7 +111,7 @@ static lua_Integer choose_pivot(lua_Integer lo, lua_Integer up, lua_Unsigned see
 static void sort_range(const struct sorter *s, lua_Integer lo, lua_Integer up, lua_Unsigned seed) {
   lua_State *L = s->L;
   while (lo < up) {
-    luaL_checkstack(L, 16, "table.sort");
+    fe_lib_need_stack(L, 16, "table.sort");
     get(s, lo);
     get(s, up);
     order(s, lo, up);

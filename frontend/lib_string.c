@@ -128,7 +128,7 @@ static int str_byte(lua_State *L) {
     return luaL_error(L, "string slice too long");
   int count = (int)(to - from) + 1;
   fe_lib_charge(L, (uint64_t)count);
-  luaL_checkstack(L, count, "string slice too long");
+  fe_lib_need_stack(L, count, "string slice too long");
   for (size_t i = from - 1; i < to; i++)
     lua_pushinteger(L, (unsigned char)s[i]);
   return count;

@@ -136,7 +136,8 @@ static int tab_unpack(lua_State *L) {
   if (i > last)
     return 0;
   lua_Unsigned n = (lua_Unsigned)last - (lua_Unsigned)i;
-  if (n >= INT_MAX - STACK_ROOM || !lua_checkstack(L, (int)++n + STACK_ROOM))
+  const struct fe_lib_host *host = fe_lib_of(L);
+  if (n >= INT_MAX - STACK_ROOM || !host->has_stack(host->user, L, (int)++n + STACK_ROOM))
     return luaL_error(L, "too many results to unpack");
   fe_lib_charge(L, n);
   lua_settop(L, 1);

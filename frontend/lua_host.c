@@ -256,7 +256,7 @@ struct protected_call {
 static int run_call(lua_State *L) {
   const struct protected_call *c = lua_touserdata(L, 1);
   lua_settop(L, 0);
-  luaL_checkstack(L, 100, "too many values");
+  fe_need_stack(L, 100, "too many values");
   c->fn(fe_of(L), c->user);
   return 0;
 }

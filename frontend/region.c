@@ -163,7 +163,7 @@ static void push_index_of(struct fe_state *fe, int idx) {
 static void log_field(struct fe_state *fe, int table, enum fe_place_kind kind) {
   lua_State *L = fe->L;
   int key = lua_gettop(L);
-  luaL_checkstack(L, 10, "too many values");
+  fe_need_stack(L, 10, "too many values");
   push_index_of(fe, table);
   lua_pushvalue(L, key);
   lua_rawget(L, key + 1);
@@ -347,7 +347,7 @@ static void note_change(struct fe_state *fe, struct fe_changes *out, uint32_t i,
 void fe_region_undo(struct fe_state *fe, struct fe_changes *out) {
   lua_State *L = fe->L;
   struct fe_region_state *r = fe->top;
-  luaL_checkstack(L, 20, "too many values");
+  fe_need_stack(L, 20, "too many values");
   if (out) {
     *out = (struct fe_changes){.values = lua_gettop(L) + 1};
     if (fe->journal.n > r->journal)
@@ -382,7 +382,7 @@ void fe_region_join(struct fe_state *fe) {
   struct fe_region_state *r = fe->top, *up = r->up;
   uint32_t kept = r->journal;
   if (fe->journal.n > kept) {
-    luaL_checkstack(L, 20, "too many values");
+    fe_need_stack(L, 20, "too many values");
     push_journal(fe);
     int journal = lua_gettop(L);
     for (uint32_t i = kept; i < fe->journal.n; i++) {
@@ -413,7 +413,7 @@ void fe_region_unwind(struct fe_state *fe, struct fe_region_state *to) {
   lua_State *L = fe->L;
   if (fe->top == to)
     return;
-  luaL_checkstack(L, 20, "too many values");
+  fe_need_stack(L, 20, "too many values");
   push_journal(fe);
   while (fe->top != to) {
     struct fe_region_state *r = fe->top;
@@ -457,7 +457,7 @@ const char *fe_region_changed(struct fe_state *fe) {
   const char *name = NULL;
   if (fe->journal.n == r->journal)
     return NULL;
-  luaL_checkstack(L, 20, "too many values");
+  fe_need_stack(L, 20, "too many values");
   int top = lua_gettop(L);
   push_journal(fe);
   for (uint32_t i = r->journal; i < fe->journal.n && !name; i++) {
@@ -523,7 +523,7 @@ void fe_push_place(struct fe_state *fe, struct fe_act *A, const struct fe_change
 void fe_store_change(struct fe_state *fe, struct fe_act *A, const struct fe_changes *c,
                      const struct fe_change *at) {
   lua_State *L = fe->L;
-  luaL_checkstack(L, 10, "too many values");
+  fe_need_stack(L, 10, "too many values");
   switch (at->at.kind) {
   case FE_AT_LOCAL: fe_assign_local(fe, A, at->at.var); return;
   case FE_AT_BOX:
@@ -553,7 +553,7 @@ const char *fe_change_name(struct fe_state *fe, const struct fe_changes *c,
     const char *name = at->at.var->name->s;
     return quoted ? arena_printf(&fe->trace, "`%s`", name) : name;
   }
-  luaL_checkstack(L, 10, "too many values");
+  fe_need_stack(L, 10, "too many values");
   int top = lua_gettop(L);
   fe_push_change(fe, c, at, 1);
   lua_pushglobaltable(L);

@@ -117,7 +117,7 @@ static void add_change(struct device_if *d, const struct fe_changes *in, const s
                        const struct fe_change *then_c, const struct fe_change *else_c) {
   struct fe_state *fe = d->fe;
   struct merge m = {.in = in, .place = c, .name = fe_change_name(fe, in, c, false)};
-  luaL_checkstack(fe->L, 40, "too many values");
+  fe_need_stack(fe->L, 40, "too many values");
   if (c->at.kind == FE_AT_META) {
     fe_soft_error_at(
         fe, DIAG_STAGE_CARRY, c->at.loc,
@@ -251,7 +251,7 @@ static void build(struct device_if *d, struct fe_region *ra, struct fe_region *r
                                     .first = m->a,
                                     .second = m->a + 1};
   }
-  luaL_checkstack(L, (int)n + (int)d->merges.n + 40, "too many merged values");
+  fe_need_stack(L, (int)n + (int)d->merges.n + 40, "too many merged values");
   int results = lua_gettop(L) + 1;
   d->A->node = d->arm;
   if (fe_is_unknown(fe_to_dev(L, cond)))
@@ -279,7 +279,7 @@ enum fe_signal fe_device_if(struct fe_state *fe, struct fe_act *A, const struct 
   struct device_if d = {.fe = fe, .A = A, .arm = n->list[arm]};
   int cond = lua_gettop(L);
   struct fe_dev *dev = lua_touserdata(L, cond);
-  luaL_checkstack(L, 40, "too many values");
+  fe_need_stack(L, 40, "too many values");
   A->node = d.arm;
   if (!fe_is_unknown(dev) && !(dev->flags & FE_DEV_SCALAR)) {
     fe_soft_error(fe, DIAG_STAGE_CONTROL, "`if` on a tile %s; use where(cond, x, y)",
@@ -298,7 +298,7 @@ enum fe_signal fe_device_if(struct fe_state *fe, struct fe_act *A, const struct 
   bool returns = check_signals(&d, &a, &ra->pub, &b, &rb->pub);
   for (int i = 0; returns && i < a.n_ret; i++) {
     const char *name = arena_printf(&fe->trace, "return value %d", i + 1);
-    luaL_checkstack(L, 40, "too many values");
+    fe_need_stack(L, 40, "too many values");
     lua_pushvalue(L, a.ret + i);
     lua_pushvalue(L, b.ret + i);
     add_merge(&d, (struct merge){.name = name});

@@ -374,7 +374,7 @@ static void trace_condition(struct loop *l, struct fe_region_state *r) {
   }
   struct fe_slot *slots = ARENA_ARRAY(&fe->trace, struct fe_slot, l->carried.n + 1);
   uint32_t n = typed_slots(l, slots), k = 0;
-  luaL_checkstack(L, 2 * (int)n + 40, "too many carried values");
+  fe_need_stack(L, 2 * (int)n + 40, "too many carried values");
   for (uint32_t i = 0; i < l->carried.n; i++)
     if (l->carried.at[i].state == FE_CARRY_TYPED) {
       fe_push_place(fe, A, &l->at, &l->carried.at[i].place);
@@ -528,7 +528,7 @@ static void merge_parts(struct loop *l, struct fe_region *body, uint32_t n, stru
     lua_settop(L, top);
     return;
   }
-  luaL_checkstack(L, 2 * (int)n + 40, "too many carried values");
+  fe_need_stack(L, 2 * (int)n + 40, "too many carried values");
   for (uint32_t i = 0; i < n; i++)
     slots[i].first = result + (int)i;
   struct fe_region_state *r = fe_region_open(fe, l->A, FE_REGION_MERGE, l->n);
@@ -560,7 +560,7 @@ static void build(struct loop *l, struct fe_region_state *r, const struct fe_cha
   const struct fe_tracer *t = fe->tracer;
   struct fe_slot *slots = ARENA_ARRAY(&fe->trace, struct fe_slot, l->carried.n + 1);
   uint32_t n = typed_slots(l, slots), k = 0;
-  luaL_checkstack(L, 3 * (int)n + 40, "too many carried values");
+  fe_need_stack(L, 3 * (int)n + 40, "too many carried values");
   for (uint32_t i = 0; i < l->carried.n; i++) {
     const struct fe_carry *c = &l->carried.at[i];
     if (c->state != FE_CARRY_TYPED)
@@ -615,7 +615,7 @@ static void give_up(struct loop *l, const struct fe_changes *changes, const stru
 
 static void trace_loop(struct fe_state *fe, struct fe_act *A, const struct fe_node *n, int range) {
   lua_State *L = fe->L;
-  luaL_checkstack(L, 60, "too many values");
+  fe_need_stack(L, 60, "too many values");
   int top = lua_gettop(L);
   lua_newtable(L);
   struct loop l = {.fe = fe, .A = A, .n = n, .range = range, .at = {.values = top + 1}};

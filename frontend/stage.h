@@ -220,6 +220,10 @@ enum fe_status fe_protect(struct fe_state *fe, void (*fn)(struct fe_state *fe, v
 
 lua_State *fe_lua(const struct fe_state *fe);
 struct fe_state *fe_of(lua_State *L);
+/* As lua_checkstack and luaL_checkstack; but where it is memory that the stack cannot grow for, the
+ * run ends as out of memory. */
+bool fe_has_stack(lua_State *L, int n);
+void fe_need_stack(lua_State *L, int n, const char *what);
 const struct fe_host *fe_host_of(const struct fe_state *fe);
 struct diag_sink *fe_diags(const struct fe_state *fe);
 /* Lives as long as the state (ASTs); and until the outermost ROOT region closes. Both raise out of

@@ -361,6 +361,8 @@ static void test_time_and_interrupts(void **state) {
 struct memory {
   long n, fail_at, alive;
   bool sticky;
+  bool large; /* what fails next is as large as what failed first, or larger */
+  size_t size;
 };
 
 static void *failing_alloc(void *user, void *p, size_t old_size, size_t new_size) {
@@ -372,7 +374,10 @@ static void *failing_alloc(void *user, void *p, size_t old_size, size_t new_size
   }
   if (new_size > old_size || !p) {
     m->n++;
-    if (m->fail_at && (m->n == m->fail_at || (m->sticky && m->n > m->fail_at)))
+    if (m->n == m->fail_at)
+      m->size = new_size;
+    if (m->fail_at && (m->n == m->fail_at || (m->sticky && m->n > m->fail_at) ||
+                       (m->large && m->n > m->fail_at && new_size >= m->size)))
       return NULL;
   }
   void *q = realloc(p, new_size);
@@ -422,6 +427,46 @@ static void test_failing_allocations(void **state) {
   }
 }
 
+/* The same where Lua's stack has to grow, whose failure Lua calls an overflow. */
+static void test_failing_stack(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "local t = {} for i = 1, 3000 do t[i] = i end\n"
+      "local function f(...) return select('#', ...) end return f(table.unpack(t))",
+      "local t = {} for i = 1, 3000 do t[i] = i end return {table.unpack(t)}",
+      "return ('x'):rep(3000):byte(1, -1)",
+      "local function f(n) if n > 0 then return 1 + f(n - 1) end return 0 end return f(150)",
+  };
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+    bool whole = false;
+    unsigned failures = 0;
+    for (long n = 1; !whole; n++) {
+      struct memory m = {.fail_at = n, .large = true};
+      const struct mem_alloc mem = {failing_alloc, &m};
+      struct diag_sink diags;
+      assert_true(diag_init(&diags, &mem_libc));
+      struct fe_host host = {.mem = &mem, .diags = &diags, .print = print_nothing};
+      struct fe_state *fe = fe_state_new(&host);
+      if (fe) {
+        enum fe_status s = fe_protect(fe, run_endless, (void *)(uintptr_t)texts[k]);
+        whole = m.n < n;
+        if (s == FE_ERRORS)
+          fail_msg("text %zu, allocation %ld: %s", k, n, diags.list.at[0].message);
+        if (s != FE_DONE) { /* what only shrinks or grows a little earlier can do without */
+          assert_int_equal(s, FE_NO_MEMORY);
+          assert_int_equal(diags.list.at[0].id, DIAG_NO_MEMORY);
+        }
+        failures += s != FE_DONE;
+        assert_true(!whole || s == FE_DONE);
+      }
+      fe_state_free(fe);
+      assert_int_equal(m.alive, 0);
+      diag_free(&diags);
+    }
+    assert_true(failures > 5);
+  }
+}
+
 /* Files are parsed once, states are independent, errors of one call do not outlive it. */
 static void test_calls(void **state) {
   (void)state;
@@ -455,6 +500,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_many_names, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_time_and_interrupts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_failing_allocations, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_failing_stack, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,11 @@ static void *box_alloc(void *user, void *p, size_t old_size, size_t new_size) {
   return q;
 }
 
+static bool host_has_stack(void *user, lua_State *L, int n) {
+  (void)user;
+  return lua_checkstack(L, n);
+}
+
 static void box_init(struct box *b) {
   memset(b, 0, sizeof *b);
   arena_init(&b->arena, &mem_libc, &b->trap);
@@ -252,6 +257,7 @@ static void box_init(struct box *b) {
       .site = host_site,
       .raise = host_raise,
       .refuse = host_refuse,
+      .has_stack = host_has_stack,
       .will_write = host_will_write,
       .will_set_meta = host_will_set_meta,
       .born = host_born,
