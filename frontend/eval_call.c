@@ -238,7 +238,7 @@ static int call_kernel(struct fe_state *fe, const struct fe_func *f, int at, int
     want = got;
   lua_settop(L, at + got - 1);
   if (got < want) {
-    lua_checkstack(L, want - got);
+    fe_need_stack(L, want - got, "too many results");
     lua_settop(L, at + want - 1);
   }
   return want;
