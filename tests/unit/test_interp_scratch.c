@@ -11,7 +11,8 @@ static void build_copy(struct hi *h, enum dtype t, const char *dims, bool zero) 
   int64_t four = 4;
   hi_init(h);
   hi_tensor(h, "O", IR_ARG_OUT, t, "N");
-  h->m->args.at[hi_tensor(h, "W", IR_ARG_SCRATCH, t, dims)].zero = zero;
+  uint32_t w = hi_tensor(h, "W", IR_ARG_SCRATCH, t, dims); /* moves the arguments */
+  h->m->args.at[w].zero = zero;
   hi_begin(h, "1");
   hi_store1(h, 0, hi_index(h, 0), hi_load1(h, 1, hi_index(h, 0), 4));
   struct ir_val seven = dtype_is_float(t) ? hi_num(h, t, 7) : ir_const_int(&h->b, t, 7);

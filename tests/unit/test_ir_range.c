@@ -225,7 +225,7 @@ static void test_generated(void **state) {
                                       "ends",       "running",     "even",     "trips"};
   for (uint32_t i = 0; i < COUNT(names); i++) {
     printf("%s%u %s", i ? ", " : "", count[i], names[i]);
-    if (count[i] < 50)
+    if (count[i] < 20) /* so that the test tests something */
       fail_msg("only %u claims of %s were made", count[i], names[i]);
   }
   printf("\n");
