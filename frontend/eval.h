@@ -135,8 +135,8 @@ struct fe_state {
   struct fe_lib_host lib;
 
   /* running */
-  struct fe_act *act;        /* innermost activation, or NULL */
-  struct diag_loc idle_at;   /* the place of errors where no Lua runs */
+  struct fe_act *act;      /* innermost activation, or NULL */
+  struct diag_loc idle_at; /* the place of errors where no Lua runs */
   /* The DSL function that is running, and the call it was made by; name NULL: none. */
   const char *calling;
   const struct fe_act *calling_act;
