@@ -82,6 +82,8 @@ code base ir frontend codegen runtime autotune api cli include |
   in_files '# *include *["<]?.*(tests/|kernels_ref/|cmocka)' | rule "nothing includes from tests/ or kernels_ref/"
 code base ir frontend codegen runtime autotune cli | grep -v '^cli/' |
   in_files '# *include *[<"](include/)?kiln\.h' | rule "the layers below api/ do not know kiln.h"
+code codegen | grep '^codegen/emu' |
+  in_files '# *include *".*layouts?\.h"' | rule "the emulator knows no layouts: its tables are its own"
 code ir base runtime codegen | in_files '# *include *<(lua|lauxlib|lualib)' | rule "Lua is the frontend's"
 
 libraries="base ir frontend codegen runtime autotune api include"
