@@ -94,11 +94,11 @@ static const char *text_of(const struct kiln_report *r, const struct api_problem
               o->name, o->max_error, o->baseline_error, o->max_reference, o->tolerance_used * 100);
   }
   put_timing(&b, "L2 flushed", &r->flushed, r);
-  put_timing(&b, "cuBLAS", &r->peer_flushed, r);
+  put_timing(&b, r->peer, &r->peer_flushed, r);
   put_timing(&b, "in a graph", &r->graph, r);
-  put_timing(&b, "cuBLAS", &r->peer_graph, r);
+  put_timing(&b, r->peer, &r->peer_graph, r);
   if (r->ratio_flushed > 0)
-    sb_printf(&b, "  %.3f x cuBLAS flushed [%.3f, %.3f], %.3f in a graph\n", r->ratio_flushed,
+    sb_printf(&b, "  %.3f x %s flushed [%.3f, %.3f], %.3f in a graph\n", r->ratio_flushed, r->peer,
               r->ratio_low, r->ratio_high, r->ratio_graph);
   if (r->flushed.rounds)
     sb_printf(&b, "  bound by %s\n", r->bound);
@@ -178,6 +178,7 @@ static const char *json_of(const struct kiln_report *r, const struct api_problem
   put_number(&b, "bytes", r->bytes);
   put_json_timing(&b, "flushed", &r->flushed);
   put_json_timing(&b, "graph", &r->graph);
+  put_text(&b, "peer", r->peer);
   put_json_timing(&b, "peer_flushed", &r->peer_flushed);
   put_json_timing(&b, "peer_graph", &r->peer_graph);
   if (r->ratio_flushed > 0) {

@@ -268,9 +268,13 @@ struct kiln_report {
   const char *baseline;  /* "cuBLAS", "interpreter", or NULL */
   uint32_t n_outputs;
   const struct kiln_output_report *outputs;
-  struct kiln_compile_info compile;            /* on the GPU */
-  struct kiln_timing flushed, graph;           /* rounds 0: not timed */
-  struct kiln_timing peer_flushed, peer_graph; /* cuBLAS, interleaved; rounds 0: no peer */
+  struct kiln_compile_info compile;  /* on the GPU */
+  struct kiln_timing flushed, graph; /* rounds 0: not timed */
+  /* What was timed beside the kernel, interleaved: "cuBLAS" for a kernel that is one product;
+   * "copy", the driver's copy within the device that moves as many bytes, for one without
+   * products; NULL: nothing. */
+  const char *peer;
+  struct kiln_timing peer_flushed, peer_graph; /* rounds 0: no peer */
   double ratio_flushed, ratio_graph; /* peer time / our time, of the same rounds; 0: no peer */
   double ratio_low, ratio_high;      /* 95% interval of ratio_flushed */
   double flops, bytes;               /* of the case: matrix operations; least memory traffic */
@@ -288,7 +292,7 @@ enum kiln_case_flags {
    * more with their loops run in parts. */
   KILN_CASE_VERIFY = 1,
   KILN_CASE_EXACT = 2, /* also on integer-valued inputs, bitwise */
-  KILN_CASE_TIME = 4, /* GPU only; with KILN_CASE_PEERS against cuBLAS where it has the operation */
+  KILN_CASE_TIME = 4,  /* GPU only; with KILN_CASE_PEERS beside cuBLAS or a copy: see `peer` */
   KILN_CASE_PEERS = 8,
   /* Instead of all that, in the interpreter: the kernel as traced, after the tile passes, with its
    * loops cut and merged and as scheduled gives the same bits in the algebraic domain

@@ -153,6 +153,8 @@ typedef struct CUlaunchConfig_st {
   X(cuMemFree, cuMemFree_v2, CUresult, (CUdeviceptr ptr))                                          \
   X(cuMemcpyHtoD, cuMemcpyHtoD_v2, CUresult, (CUdeviceptr dst, const void *src, size_t bytes))     \
   X(cuMemcpyDtoH, cuMemcpyDtoH_v2, CUresult, (void *dst, CUdeviceptr src, size_t bytes))           \
+  X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, CUresult,                                             \
+    (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream))                             \
   X(cuMemsetD8Async, cuMemsetD8Async, CUresult,                                                    \
     (CUdeviceptr dst, unsigned char value, size_t n, CUstream stream))                             \
   X(cuStreamCreate, cuStreamCreate, CUresult, (CUstream * stream, unsigned int flags))             \

@@ -112,6 +112,20 @@ enum rt_status rt_buffer_download(const struct rt_buffer *b, size_t offset, void
                            : rt_cuda_failed(b->dev, r, "copying %zu bytes from %s", bytes, b->name);
 }
 
+enum rt_status rt_buffer_copy(struct rt_buffer *to, const struct rt_buffer *from, size_t bytes,
+                              rt_stream stream) {
+  enum rt_status status = begin(to, 0, bytes);
+  if (status == RT_OK)
+    status = begin(from, 0, bytes);
+  if (status != RT_OK || bytes == 0)
+    return status;
+  CUresult r = to->dev->ctx->cuda.cuMemcpyDtoDAsync(to->base + RT_GUARD_BYTES,
+                                                    from->base + RT_GUARD_BYTES, bytes, stream);
+  return r == CUDA_SUCCESS ? RT_OK
+                           : rt_cuda_failed(to->dev, r, "copying %zu bytes from %s to %s", bytes,
+                                            from->name, to->name);
+}
+
 enum rt_status rt_buffer_fill(struct rt_buffer *b, unsigned char byte, rt_stream stream) {
   enum rt_status status = rt_enter(b->dev);
   if (status != RT_OK || b->bytes == 0)

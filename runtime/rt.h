@@ -205,6 +205,9 @@ size_t rt_buffer_bytes(const struct rt_buffer *b);
 enum rt_status rt_buffer_upload(struct rt_buffer *b, size_t offset, const void *src, size_t bytes);
 enum rt_status rt_buffer_download(const struct rt_buffer *b, size_t offset, void *dst,
                                   size_t bytes);
+/* Copies the first `bytes` bytes, which both have, within the device; asynchronous on `stream`. */
+enum rt_status rt_buffer_copy(struct rt_buffer *to, const struct rt_buffer *from, size_t bytes,
+                              rt_stream stream);
 /* Sets every byte; asynchronous on `stream`. */
 enum rt_status rt_buffer_fill(struct rt_buffer *b, unsigned char byte, rt_stream stream);
 /* Fills with the poison of `t` (see RT_POISON_*). */

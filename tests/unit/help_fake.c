@@ -10,9 +10,9 @@ struct fake_gpu fake;
 #define LARGE ((size_t)16 << 20)
 
 struct op {                         /* of a captured graph */
-  const struct fake_kernel *kernel; /* NULL: memset */
+  const struct fake_kernel *kernel; /* NULL: memset, or a copy where src is given */
   struct fake_launch launch;
-  CUdeviceptr dst;
+  CUdeviceptr dst, src;
   unsigned char value;
   size_t n;
   struct op *next;
@@ -239,6 +239,11 @@ static CUresult f_to_host(void *dst, CUdeviceptr src, size_t n) {
 }
 
 static void run(const struct op *o) {
+  if (o->src) {
+    memcpy((void *)(uintptr_t)o->dst, (void *)(uintptr_t)o->src, o->n);
+    fake.clock_us += FAKE_COPY_US;
+    return;
+  }
   if (!o->kernel) {
     if (o->n < LARGE)
       memset((void *)(uintptr_t)o->dst, o->value, o->n);
@@ -270,6 +275,11 @@ static CUresult issue(CUstream s, const struct op *o) {
   return CUDA_SUCCESS;
 }
 
+static CUresult f_copy(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s) {
+  ENTER("cuMemcpyDtoDAsync");
+  struct op o = {.dst = dst, .src = src, .n = n};
+  return issue(s, &o);
+}
 static CUresult f_memset(CUdeviceptr dst, unsigned char value, size_t n, CUstream s) {
   ENTER("cuMemsetD8Async");
   struct op o = {.dst = dst, .value = value, .n = n};
@@ -420,6 +430,7 @@ const struct cuda_api fake_cuda = {
     .cuMemFree = f_free,
     .cuMemcpyHtoD = f_to_device,
     .cuMemcpyDtoH = f_to_host,
+    .cuMemcpyDtoDAsync = f_copy,
     .cuMemsetD8Async = f_memset,
     .cuStreamCreate = f_stream,
     .cuStreamDestroy = f_stream_end,

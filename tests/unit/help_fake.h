@@ -9,6 +9,7 @@
 
 #define FAKE_MAX_LAUNCHES 256
 #define FAKE_MAX_CELLS    16
+#define FAKE_COPY_US      20 /* of a copy within the device */
 
 struct fake_kernel {
   const char *name;

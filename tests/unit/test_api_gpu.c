@@ -206,8 +206,13 @@ static void test_case(void **state) {
   assert_true(r->flushed.rounds > 0 && r->graph.rounds > 0);
   assert_true(fabs(r->flushed.us - 25) < 1e-3 && fabs(r->graph.us - 25) < 1e-3);
   assert_true(r->compile.registers == 20);
-  assert_int_equal(r->peer_flushed.rounds, 0); /* no cuBLAS */
-  assert_true(r->ratio_flushed == 0);
+  /* A kernel without products is timed beside a copy of as many bytes. */
+  assert_string_equal(r->peer, "copy");
+  assert_int_equal(r->peer_flushed.rounds, r->flushed.rounds);
+  assert_true(fabs(r->peer_flushed.us - FAKE_COPY_US) < 1e-3);
+  assert_true(fabs(r->ratio_flushed - FAKE_COPY_US / 25.0) < 1e-3);
+  assert_true(help_api_matches(r->text, "0.800 x copy flushed"));
+  assert_true(help_api_matches(r->json, "\"peer\":\"copy\",\"peer_flushed\""));
   assert_true(help_api_matches(r->text, "on Fake GPU.*sm_90a\n.*registers.*\n  verified against"));
   assert_true(help_api_matches(r->text, "L2 flushed +25.00 us"));
   assert_true(help_api_matches(r->text, "bound by"));
@@ -216,6 +221,15 @@ static void test_case(void **state) {
   help_api_expect(&f.t, kiln_run_case(f.file, NULL, KILN_ON_GPU, 0, &r), KILN_OK, NULL);
   assert_int_equal(r->level, KILN_LEVEL_NONE);
   assert_int_equal(r->flushed.rounds, 0);
+  assert_null(r->peer);
+  /* Not asked for: no copy. */
+  fake.fail_call = "cuMemcpyDtoDAsync";
+  fake.calls = 0;
+  help_api_expect(&f.t, kiln_run_case(f.file, NULL, KILN_ON_GPU, KILN_CASE_TIME, &r), KILN_OK,
+                  NULL);
+  assert_int_equal(fake.calls, 0);
+  assert_null(r->peer);
+  fake.fail_call = NULL;
   stop(&f);
 }
 
