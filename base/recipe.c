@@ -14,11 +14,13 @@
  *     cluster 1, 1, 1
  *     smem 65536
  *     regs 0
+ *     pdl                            only where set
  *     param ptr 0                    argument index
  *     param workspace 0              offset
  *     param i32 M
  *     param i64 A.stride0
  *     param scalar 3                 argument index
+ *     param tmap 0 [K, M] strides [2, 2 * A.stride0] box [64, 128] swizzle 128 l2 256 fill zero
  *   end
  */
 #include "base/recipe.h"
@@ -36,7 +38,12 @@ struct recipe *recipe_new(struct arena *a, struct symtab *syms) {
 }
 
 static const char *const arg_kinds[] = {"in", "out", "inout", "scalar"};
-static const char *const param_kinds[] = {"ptr", "workspace", "i32", "i64", "scalar"};
+static const char *const param_kinds[] = {"ptr", "workspace", "i32", "i64", "scalar", "tmap"};
+
+/* Parameters that name an argument. */
+static bool of_arg(enum recipe_param_kind k) {
+  return k == RECIPE_PARAM_PTR || k == RECIPE_PARAM_SCALAR || k == RECIPE_PARAM_TMAP;
+}
 
 /* ---- printer ---- */
 
@@ -66,6 +73,23 @@ static void print_three(const char *key, const uint32_t v[3], struct strbuf *out
   sb_printf(out, "  %s %u, %u, %u\n", key, v[0], v[1], v[2]);
 }
 
+static void print_exprs(const struct recipe *r, const char *before, uint32_t n,
+                        const struct expr *e, struct strbuf *out) {
+  for (uint32_t i = 0; i < n; i++) {
+    sb_puts(out, i ? ", " : before);
+    expr_print(&r->exprs, e[i], out);
+  }
+  sb_putc(out, ']');
+}
+
+static void print_tmap(const struct recipe *r, const struct recipe_tmap *t, struct strbuf *out) {
+  print_exprs(r, " [", t->rank, t->dim, out);
+  print_exprs(r, " strides [", t->rank, t->stride, out);
+  for (uint32_t i = 0; i < t->rank; i++)
+    sb_printf(out, i ? ", %u" : " box [%u", t->box[i]);
+  sb_printf(out, "] swizzle %u l2 %u fill %s", t->swizzle, t->l2, t->fill_nan ? "nan" : "zero");
+}
+
 static void print_kernel(const struct recipe *r, const struct recipe_step *s, struct strbuf *out) {
   sb_puts(out, "launch ");
   put_name(out, s->entry);
@@ -78,14 +102,16 @@ static void print_kernel(const struct recipe *r, const struct recipe_step *s, st
   sb_putc(out, '\n');
   print_three("block", s->block, out);
   print_three("cluster", s->cluster, out);
-  sb_printf(out, "  smem %u\n  regs %u\n", s->smem_bytes, s->max_regs);
+  sb_printf(out, "  smem %u\n  regs %u\n%s", s->smem_bytes, s->max_regs, s->pdl ? "  pdl\n" : "");
   for (uint32_t i = 0; i < s->params.n; i++) {
     const struct recipe_param *p = &s->params.at[i];
     sb_printf(out, "  param %s ", param_kinds[p->kind]);
-    if (p->kind == RECIPE_PARAM_PTR || p->kind == RECIPE_PARAM_SCALAR)
+    if (of_arg(p->kind))
       sb_printf(out, "%u", p->arg);
     else
       expr_print(&r->exprs, p->value, out);
+    if (p->kind == RECIPE_PARAM_TMAP)
+      print_tmap(r, p->tmap, out);
     sb_putc(out, '\n');
   }
   sb_puts(out, "end\n");
@@ -280,7 +306,9 @@ static bool read_u32(struct reader *s, uint32_t most, uint32_t *out) {
   return true;
 }
 
-static bool read_dims(struct reader *s, struct recipe_arg *a) {
+/* `[M, K]`; *n: how many */
+static bool read_exprs(struct reader *s, struct expr out[RECIPE_MAX_RANK], uint32_t *n) {
+  *n = 0;
   if (!expect_sign(s, '['))
     return false;
   if (take_sign(s, ']'))
@@ -292,13 +320,78 @@ static bool read_dims(struct reader *s, struct recipe_arg *a) {
   s->eol = close; /* the last expression ends at the bracket */
   do {
     skip_space(s);
-    if (a->rank == RECIPE_MAX_RANK)
+    if (*n == RECIPE_MAX_RANK)
       return fail(s, s->at, "more than %d dims", RECIPE_MAX_RANK);
-    if (!read_expr(s, ',', &a->dim[a->rank++]))
+    if (!read_expr(s, ',', &out[(*n)++]))
       return false;
   } while (take_sign(s, ','));
   s->eol = eol;
   return expect_sign(s, ']');
+}
+
+static bool expect_word(struct reader *s, const char *word) {
+  return take_word(s, word) || fail(s, s->at, "expected `%s`", word);
+}
+
+/* `word` and one of these numbers. */
+static bool read_choice(struct reader *s, const char *word, const uint32_t choices[4],
+                        uint32_t *out) {
+  if (!expect_word(s, word))
+    return false;
+  skip_space(s);
+  const char *at = s->at;
+  if (!read_u32(s, UINT32_MAX, out))
+    return false;
+  for (int i = 0; i < 4; i++)
+    if (choices[i] == *out)
+      return true;
+  return fail(s, at, "`%s` is %u; it must be %u, %u, %u or %u", word, *out, choices[0], choices[1],
+              choices[2], choices[3]);
+}
+
+/* What follows the argument of a tensor map. */
+static bool read_tmap(struct reader *s, const struct recipe_arg *a, struct recipe_tmap *t) {
+  static const uint32_t swizzles[] = {0, 32, 64, 128}, l2s[] = {0, 64, 128, 256};
+  uint32_t n;
+  const char *at = s->at;
+  if (!read_exprs(s, t->dim, &t->rank))
+    return false;
+  if (t->rank != a->rank || t->rank == 0)
+    return fail(s, at, "a tensor map of %u dims over argument `%s` of %u", t->rank, a->name,
+                a->rank);
+  if (dtype_bits(a->dtype) < 8)
+    return fail(s, at, "a tensor map over %s: elements are whole bytes", dtype_name(a->dtype));
+  if (!expect_word(s, "strides"))
+    return false;
+  at = s->at;
+  if (!read_exprs(s, t->stride, &n))
+    return false;
+  if (n != t->rank)
+    return fail(s, at, "%u strides for %u dims", n, t->rank);
+  if (!expect_word(s, "box") || !expect_sign(s, '['))
+    return false;
+  for (uint32_t i = 0; i < t->rank; i++) {
+    if (i && !expect_sign(s, ','))
+      return false;
+    skip_space(s);
+    at = s->at;
+    if (!read_u32(s, 256, &t->box[i]))
+      return false;
+    if (t->box[i] == 0)
+      return fail(s, at, "a box of 0 elements");
+  }
+  if (!expect_sign(s, ']') || !read_choice(s, "swizzle", swizzles, &t->swizzle))
+    return false;
+  uint32_t inner = t->box[0] * (dtype_bits(a->dtype) / 8);
+  if (inner % 16 || (t->swizzle && inner > t->swizzle))
+    return fail(s, at, "a box whose rows have %u bytes: it must be a multiple of 16%s", inner,
+                t->swizzle ? ", and not above the swizzle" : "");
+  if (!read_choice(s, "l2", l2s, &t->l2) || !expect_word(s, "fill"))
+    return false;
+  t->fill_nan = take_word(s, "nan");
+  if (t->fill_nan && !dtype_is_float(a->dtype))
+    return fail(s, s->at, "fill nan over %s", dtype_name(a->dtype));
+  return t->fill_nan || expect_word(s, "zero");
 }
 
 static bool read_arg(struct reader *s) {
@@ -323,7 +416,7 @@ static bool read_arg(struct reader *s) {
     }
   if (!found)
     return fail(s, s->at, "expected the dtype of `%s`", a.name);
-  if (a.kind != RECIPE_SCALAR && !read_dims(s, &a))
+  if (a.kind != RECIPE_SCALAR && !read_exprs(s, a.dim, &a.rank))
     return false;
   VEC_PUSH(s->r->arena, &s->r->args, a);
   return end_of_line(s);
@@ -358,11 +451,11 @@ static bool read_three(struct reader *s, const char *key, uint32_t most, uint32_
 
 static bool read_param(struct reader *s, struct recipe_step *step) {
   struct recipe_param p = {0};
-  int kind = take_one_of(s, param_kinds, 5);
+  int kind = take_one_of(s, param_kinds, 6);
   if (kind < 0)
-    return fail(s, s->at, "expected ptr, workspace, i32, i64 or scalar");
+    return fail(s, s->at, "expected ptr, workspace, i32, i64, scalar or tmap");
   p.kind = (enum recipe_param_kind)kind;
-  if (p.kind == RECIPE_PARAM_PTR || p.kind == RECIPE_PARAM_SCALAR) {
+  if (of_arg(p.kind)) {
     skip_space(s);
     const char *at = s->at;
     if (!read_u32(s, UINT32_MAX, &p.arg))
@@ -372,6 +465,12 @@ static bool read_param(struct reader *s, struct recipe_step *step) {
     if ((s->r->args.at[p.arg].kind == RECIPE_SCALAR) != (p.kind == RECIPE_PARAM_SCALAR))
       return fail(s, at, "argument `%s` is %s scalar", s->r->args.at[p.arg].name,
                   p.kind == RECIPE_PARAM_SCALAR ? "not a" : "a");
+    if (p.kind == RECIPE_PARAM_TMAP) {
+      struct recipe_tmap *t = ARENA_NEW(s->r->arena, struct recipe_tmap);
+      if (!read_tmap(s, &s->r->args.at[p.arg], t))
+        return false;
+      p.tmap = t;
+    }
   } else if (!read_expr(s, '\n', &p.value)) {
     return false;
   }
@@ -403,6 +502,12 @@ static bool read_launch(struct reader *s) {
     if (take_word(s, "end")) {
       VEC_PUSH(s->r->arena, &s->r->steps, step);
       return end_of_line(s);
+    }
+    if (!step.pdl && !step.params.n && take_word(s, "pdl")) {
+      step.pdl = true;
+      if (!end_of_line(s))
+        return false;
+      continue;
     }
     if (!take_word(s, "param"))
       return fail(s, s->at, "expected `param` or `end`");

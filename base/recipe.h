@@ -35,12 +35,27 @@ enum recipe_param_kind {
   RECIPE_PARAM_I32,       /* value, which must fit */
   RECIPE_PARAM_I64,       /* value */
   RECIPE_PARAM_SCALAR,    /* scalar argument `arg` in its own dtype */
+  RECIPE_PARAM_TMAP,      /* tensor map over tensor argument `arg` */
+};
+
+/* What a tensor map says besides the argument's address and dtype. Dims are innermost first; the
+ * innermost one must be contiguous. The runtime checks at each binding what the hardware demands:
+ * address and outer strides multiples of 16 bytes, strides below 2^40, dims 1 to 2^32. */
+struct recipe_tmap {
+  uint32_t rank;
+  struct expr dim[RECIPE_MAX_RANK];    /* elements */
+  struct expr stride[RECIPE_MAX_RANK]; /* bytes */
+  uint32_t box[RECIPE_MAX_RANK];       /* elements, 1..256 */
+  uint32_t swizzle;                    /* bytes: 0, 32, 64, 128 */
+  uint32_t l2;                         /* bytes: 0, 64, 128, 256 */
+  bool fill_nan;                       /* what lies outside reads as NaN, not 0 */
 };
 
 struct recipe_param {
   enum recipe_param_kind kind;
   uint32_t arg;
   struct expr value;
+  const struct recipe_tmap *tmap; /* of TMAP */
 };
 
 enum recipe_step_kind { RECIPE_MEMSET, RECIPE_KERNEL };
@@ -56,6 +71,7 @@ struct recipe_step {
   uint32_t cluster[3]; /* 1,1,1: none */
   uint32_t smem_bytes; /* dynamic shared memory */
   uint32_t max_regs;   /* 0: as compiled */
+  bool pdl; /* may start before the kernel before it has ended: it waits itself (pdl_wait) */
   VEC(struct recipe_param) params;
 };
 

@@ -125,7 +125,7 @@ bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
       cg_set_word(m, o, IR_ATTR_path, "frag");
   }
   m->stage = IR_SCHEDULED_STAGE;
-  VEC_PUSH(m->arena, &m->roles, symtab_get(m->syms, "all"));
+  VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "all")});
   *changed = true;
   return ok;
 }

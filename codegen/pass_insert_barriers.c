@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "codegen/pass.h"
 #include "codegen/recipe.h"
+#include "ir/resource.h"
 
 enum { WROTE = 1, READ = 2 };
 
@@ -81,7 +82,7 @@ static void access(struct sync *s, struct ir_op o, uint32_t what, uint8_t kind) 
 
 static void visit(struct sync *s, struct ir_op o) {
   struct ir_module *m = s->m;
-  const struct ir_opnode *n = ir_op_at(m, o);
+  const struct ir_opnode copy = *ir_op_at(m, o), *n = &copy; /* the table of ops may move */
   uint32_t param;
   switch ((int)n->opcode) {
   case IR_BARRIER: memset(s->state, 0, s->n); return;
@@ -93,17 +94,20 @@ static void visit(struct sync *s, struct ir_op o) {
     ir_build(&b, IR_BARRIER, 0, NULL, 0, NULL);
     return;
   }
-  case IR_SSTORE:
-  case IR_CP_ASYNC: access(s, o, n->res[0], WROTE); return;
-  case IR_SLOAD: access(s, o, n->res[0], READ); return;
-  case IR_LDMATRIX: access(s, o, n->res[1], READ); return;
   case IR_GLOAD:
     param = root_param(m, n->in[0]);
     if (s->written_tensor[param])
       access(s, o, m->res.n + param, READ);
     return;
   case IR_GSTORE: access(s, o, m->res.n + root_param(m, n->in[0]), WROTE); return;
-  default: return;
+  default: break;
+  }
+  for (uint32_t i = 0; i < n->n_res; i++) {
+    uint8_t what = m->res.at[n->res[i]].kind == IR_RES_BUF ? ir_res_access(n, i) : 0;
+    if (what & IR_ACCESS_READ)
+      access(s, o, n->res[i], READ);
+    if (what & IR_ACCESS_WRITE)
+      access(s, o, n->res[i], WROTE);
   }
 }
 

@@ -82,7 +82,7 @@ static void clone_head(struct cloner *c) {
     to->grid[i] = clone_expr(c, from->grid[i]);
   CLONE_VEC(c, &to->roles, &from->roles);
   for (uint32_t i = 0; i < to->roles.n; i++)
-    to->roles.at[i] = clone_sym(c, to->roles.at[i]);
+    to->roles.at[i].name = clone_sym(c, to->roles.at[i].name);
 }
 
 static void clone_resources(struct cloner *c) {
@@ -161,8 +161,18 @@ static struct recipe *clone_recipe(struct cloner *c) {
     for (uint32_t k = 0; k < 3; k++)
       s->grid[k] = IMPORT(s->grid[k]);
     CLONE_VEC(c, &s->params, &from->steps.at[i].params);
-    for (uint32_t k = 0; k < s->params.n; k++)
-      s->params.at[k].value = IMPORT(s->params.at[k].value);
+    for (uint32_t k = 0; k < s->params.n; k++) {
+      struct recipe_param *p = &s->params.at[k];
+      p->value = IMPORT(p->value);
+      if (!p->tmap)
+        continue;
+      struct recipe_tmap *t = arena_copy(c->arena, p->tmap, sizeof *t);
+      for (uint32_t d = 0; d < t->rank; d++) {
+        t->dim[d] = IMPORT(t->dim[d]);
+        t->stride[d] = IMPORT(t->stride[d]);
+      }
+      p->tmap = t;
+    }
   }
 #undef IMPORT
 #undef COPY

@@ -128,7 +128,8 @@ static bool res_eq(const struct comparer *c, const struct ir_res *x, const struc
 
 static bool param_eq(const struct comparer *c, const struct ir_param *x, const struct ir_param *y) {
   bool of_arg = x->kind == RECIPE_PARAM_PTR || x->kind == RECIPE_PARAM_SCALAR;
-  return x->kind == y->kind && (!of_arg || x->arg == y->arg) && exprs_eq(c, x->value, y->value);
+  return x->kind == y->kind && (!of_arg || x->arg == y->arg) &&
+         (x->kind != RECIPE_PARAM_TMAP || x->res == y->res) && exprs_eq(c, x->value, y->value);
 }
 
 static bool recipes_eq(struct comparer *c) {
@@ -153,6 +154,10 @@ static bool recipes_eq(struct comparer *c) {
 
 static bool name_eq(const struct comparer *c, const struct sym *x, const struct sym *y) {
   return sym_eq(c, *x, *y);
+}
+
+static bool role_eq(const struct comparer *c, const struct ir_role *x, const struct ir_role *y) {
+  return sym_eq(c, x->name, y->name) && x->warps == y->warps && x->regs == y->regs;
 }
 
 static bool fact_eq(const struct comparer *c, const struct ir_fact *x, const struct ir_fact *y) {
@@ -181,7 +186,7 @@ static bool heads_eq(struct comparer *c) {
   for (uint32_t i = 0; i < c->a->n_grid && i < 3; i++)
     if (!exprs_eq(c, c->a->grid[i], c->b->grid[i]))
       return differ(c, "grid axis %u differs", i);
-  EACH_EQ(c, roles, 0, name_eq, "role");
+  EACH_EQ(c, roles, 0, role_eq, "role");
   EACH_EQ(c, layouts, 1, layout_ptr_eq, "layout");
   EACH_EQ(c, res, 1, res_eq, "resource");
   EACH_EQ(c, params, 0, param_eq, "param");

@@ -222,11 +222,21 @@ struct ir_config_entry {
 };
 
 /* Machine stage: a scalar or pointer parameter of the emitted function, with its launch value.
- * params.at[k] belongs to argument k of the entry block. */
+ * params.at[k] belongs to argument k of the entry block. Of a tensor map that argument is a pointer
+ * to the map's dtype, which no op uses: ops name the resource. */
 struct ir_param {
   enum recipe_param_kind kind;
   uint32_t arg; /* index into module->args for PTR and SCALAR */
+  uint32_t res; /* index into module->res for TMAP */
   struct expr value;
+};
+
+/* A group of warps that run different code from the others. Machine stage: its warps follow those
+ * of the role before it. */
+struct ir_role {
+  struct sym name;
+  uint32_t warps; /* 0: all there are (then it is the only role) */
+  uint32_t regs;  /* registers of each thread after set_regs; 0: as compiled */
 };
 
 /* Where the head says what, for messages; as far as known. */
@@ -256,7 +266,7 @@ struct ir_module {
   VEC(struct ir_blocknode) blocks;
   VEC(struct ir_loc) locs;
   VEC(struct layout *) layouts;
-  VEC(struct sym) roles;
+  VEC(struct ir_role) roles;
   VEC(struct ir_res) res;
   VEC(struct ir_param) params;
   struct recipe *recipe; /* machine stage */

@@ -263,6 +263,21 @@ static bool read_res(struct ir_parser *p) {
   return true;
 }
 
+/* `$name` of a resource that is there. */
+static bool read_res_ref(struct ir_parser *p, uint32_t *out) {
+  struct sym name;
+  if (!ir_lex_expect(&p->x, '$', "before the resource's name"))
+    return false;
+  const char *at = p->x.p;
+  if (!ir_lex_name(&p->x, p->m, "a resource's name", &name))
+    return false;
+  uint32_t *index = map_get(&p->res, name.id);
+  if (!index)
+    return ir_lex_fail(&p->x, at, "there is no resource $%.40s", ir_sym(p->m, name));
+  *out = *index;
+  return true;
+}
+
 static bool read_param(struct ir_parser *p) {
   struct ir_param x = {0};
   bool of_arg = false;
@@ -278,8 +293,12 @@ static bool read_param(struct ir_parser *p) {
     x.kind = RECIPE_PARAM_I32;
   } else if (ir_lex_take_word(&p->x, "i64")) {
     x.kind = RECIPE_PARAM_I64;
+  } else if (ir_lex_take_word(&p->x, "tmap")) {
+    x.kind = RECIPE_PARAM_TMAP;
+    if (!read_res_ref(p, &x.res))
+      return false;
   } else {
-    return ir_lex_fail(&p->x, p->x.p, "ptr, scalar, workspace, i32 or i64 expected");
+    return ir_lex_fail(&p->x, p->x.p, "ptr, scalar, tmap, workspace, i32 or i64 expected");
   }
   if (of_arg) {
     struct sym name;
@@ -370,8 +389,24 @@ static void add_dim(struct ir_module *m, struct sym s) {
   VEC_PUSH(m->arena, &m->dims, s);
 }
 
-static void add_role(struct ir_module *m, struct sym s) {
-  VEC_PUSH(m->arena, &m->roles, s);
+/* `{warps = 8, regs = 240}` */
+static bool read_role_attrs(struct ir_parser *p, struct ir_role *r) {
+  if (!ir_lex_take(&p->x, '{'))
+    return true;
+  do {
+    bool warps = ir_lex_take_word(&p->x, "warps");
+    if (!warps && !ir_lex_take_word(&p->x, "regs"))
+      return ir_lex_fail(&p->x, p->x.p, "`warps = N` or `regs = N` expected");
+    uint32_t *to = warps ? &r->warps : &r->regs;
+    const char *at = p->x.p;
+    int64_t n;
+    if (!ir_lex_expect(&p->x, '=', "after warps or regs") || !ir_lex_int(&p->x, 1, 1024, &n))
+      return false;
+    if (*to)
+      return ir_lex_fail(&p->x, at, "`%s` is given twice", warps ? "warps" : "regs");
+    *to = (uint32_t)n;
+  } while (ir_lex_take(&p->x, ','));
+  return ir_lex_expect(&p->x, '}', "after a role's warps and regs");
 }
 
 static bool read_target(struct ir_parser *p) {
@@ -387,7 +422,13 @@ static bool read_dims(struct ir_parser *p) {
 
 static bool read_roles(struct ir_parser *p) {
   p->m->at.roles = ir_lex_at(&p->x, p->x.start);
-  return read_names(p, "a role's name", add_role);
+  do {
+    struct ir_role r = {0};
+    if (!ir_lex_name(&p->x, p->m, "a role's name", &r.name) || !read_role_attrs(p, &r))
+      return false;
+    VEC_PUSH(p->m->arena, &p->m->roles, r);
+  } while (ir_lex_take(&p->x, ','));
+  return true;
 }
 
 static const struct {

@@ -198,7 +198,7 @@ static bool read_role(struct ir_parser *p, uint32_t *mask) {
   if (!ir_lex_name(&p->x, p->m, "a role", &name))
     return false;
   for (uint32_t i = 0; i < p->m->roles.n && i < 32; i++)
-    if (p->m->roles.at[i].id == name.id) {
+    if (p->m->roles.at[i].name.id == name.id) {
       *mask |= UINT32_C(1) << i;
       return true;
     }

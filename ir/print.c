@@ -229,7 +229,7 @@ static void put_sched(struct printer *p, const struct ir_sched *s) {
       continue;
     sb_puts(p->out, before);
     if (i < p->m->roles.n)
-      put_sym(p, p->m->roles.at[i]);
+      put_sym(p, p->m->roles.at[i].name);
     else
       sb_printf(p->out, "#%u", i);
     before = "|";
@@ -469,6 +469,22 @@ static void print_syms(struct printer *p, const char *head, uint32_t n, const st
     sb_putc(p->out, '\n');
 }
 
+/* `consumer {warps = 8, regs = 240}, producer {warps = 4}` */
+static void print_roles(struct printer *p) {
+  for (uint32_t i = 0; i < p->m->roles.n; i++) {
+    const struct ir_role *r = &p->m->roles.at[i];
+    sb_puts(p->out, i ? ", " : "  roles ");
+    put_sym(p, r->name);
+    if (r->warps)
+      sb_printf(p->out, " {warps = %u", r->warps);
+    if (r->regs)
+      sb_printf(p->out, "%sregs = %u", r->warps ? ", " : " {", r->regs);
+    sb_puts(p->out, r->warps || r->regs ? "}" : "");
+  }
+  if (p->m->roles.n)
+    sb_putc(p->out, '\n');
+}
+
 static void print_resources(struct printer *p) {
   const struct ir_module *m = p->m;
   for (uint32_t i = 1; i < m->layouts.n; i++) {
@@ -507,6 +523,10 @@ static void print_params(struct printer *p) {
     case RECIPE_PARAM_SCALAR:
       sb_puts(p->out, "scalar");
       of_arg = true;
+      break;
+    case RECIPE_PARAM_TMAP:
+      sb_puts(p->out, "tmap ");
+      put_res_name(p, x->res);
       break;
     }
     if (of_arg) {
@@ -570,7 +590,7 @@ void ir_print_notes(const struct ir_module *m, struct ir_print_options opt,
   }
   if (m->n_grid)
     sb_putc(out, '\n');
-  print_syms(&p, "  roles ", m->roles.n, m->roles.at);
+  print_roles(&p);
   print_resources(&p);
   print_params(&p);
   print_recipe(&p);

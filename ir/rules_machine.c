@@ -1,62 +1,29 @@
-/* Verifier rules of the machine ops (rules_machine.def). What needs a look at several ops at once
- * (whether a slot is free, whether a barrier lies between) is the emulator's business, not
+/* Verifier rules of the portable machine ops (rules_machine.def). What needs a look at several ops
+ * at once (whether a slot is free, whether a barrier lies between) is the emulator's business, not
  * theirs. */
 #include "ir/rules_impl.h"
 
 #include <string.h>
 
-static bool is_scalar(struct ir_type t, enum dtype dt) {
+bool ir_rule_is_scalar(struct ir_type t, enum dtype dt) {
   return t.kind == IR_SCALAR && t.dtype == dt;
 }
 
-static bool want_scalar(struct ir_check *c, uint32_t i, enum dtype dt, const char *what) {
+bool ir_rule_want_scalar(struct ir_check *c, uint32_t i, enum dtype dt, const char *what) {
   struct ir_type_text a;
-  if (is_scalar(in(c, i), dt))
+  if (ir_rule_is_scalar(in(c, i), dt))
     return true;
   ir_rule_fail(c, "operand %u, %s, must be %s, not %s", i + 1, what, dtype_name(dt),
                ir_type_text(in(c, i), &a));
   return false;
 }
 
-/* Are the op's resources exactly of these kinds? */
-static bool want_res(struct ir_check *c, uint32_t n, const enum ir_res_kind *kinds,
-                     const char *what) {
-  bool ok = c->n->n_res == n;
-  for (uint32_t i = 0; ok && i < n; i++)
-    ok = c->n->res[i] > 0 && c->n->res[i] < c->m->res.n &&
-         c->m->res.at[c->n->res[i]].kind == kinds[i];
-  if (!ok)
-    ir_rule_fail(c, "its resources must be %s", what);
-  return ok;
-}
-
-static bool want_frag(struct ir_check *c) {
-  return want_res(c, 1, (enum ir_res_kind[]){IR_RES_FRAG}, "one fragment");
-}
-
-static bool want_buf(struct ir_check *c) {
-  if (c->n->n_res == 2)
-    return want_res(c, 2, (enum ir_res_kind[]){IR_RES_BUF, IR_RES_PIPE}, "a buffer and its pipe");
-  return want_res(c, 1, (enum ir_res_kind[]){IR_RES_BUF}, "a buffer, or a buffer and its pipe");
-}
-
-static const struct ir_res *res_of(const struct ir_check *c, uint32_t i) {
-  return &c->m->res.at[c->n->res[i]];
-}
-
-/* Elements of a fragment that a thread holds. */
-static int64_t frag_elems(const struct ir_check *c, const struct ir_res *r) {
-  if (!r->layout || r->layout >= c->m->layouts.n)
-    return 0;
-  return layout_extent(c->m->layouts.at[r->layout], LAYOUT_REG);
-}
-
 /* A constant index must leave room for n elements. */
-static void check_index(struct ir_check *c, uint32_t i, const struct ir_res *frag, int64_t n) {
-  if (!want_scalar(c, i, DT_S32, "the index"))
+void ir_rule_check_index(struct ir_check *c, uint32_t i, const struct ir_res *frag, int64_t n) {
+  if (!ir_rule_want_scalar(c, i, DT_S32, "the index"))
     return;
   struct ir_op def = c->m->values.at[c->n->in[i].id].def;
-  int64_t have = frag_elems(c, frag);
+  int64_t have = ir_frag_elems(c->m, frag);
   if (def.id && ir_op_at(c->m, def)->opcode == IR_CONST) {
     int64_t at = ir_attr_int(c->m, def, IR_ATTR_value, 0);
     if (at < 0 || at + n > have)
@@ -73,7 +40,7 @@ static bool rounds_to(enum dtype v, enum dtype t) {
   return v == t || (dtype_is_float(v) && dtype_is_float(t) && dtype_bits(v) > dtype_bits(t));
 }
 
-static bool check_values(struct ir_check *c, uint32_t first, enum dtype t) {
+bool ir_rule_check_values(struct ir_check *c, uint32_t first, enum dtype t) {
   struct ir_type_text a;
   for (uint32_t i = first; i < c->n->n_in; i++)
     if (in(c, i).kind != IR_SCALAR || !rounds_to((enum dtype)in(c, i).dtype, t)) {
@@ -84,10 +51,10 @@ static bool check_values(struct ir_check *c, uint32_t first, enum dtype t) {
   return true;
 }
 
-static bool check_results(struct ir_check *c, enum dtype t) {
+bool ir_rule_check_results(struct ir_check *c, enum dtype t) {
   struct ir_type_text a;
   for (uint32_t i = 0; i < c->n->n_out; i++)
-    if (!is_scalar(out(c, i), t)) {
+    if (!ir_rule_is_scalar(out(c, i), t)) {
       ir_rule_fail(c, "result %u is %s, not %s", i + 1, ir_type_text(out(c, i), &a), dtype_name(t));
       return false;
     }
@@ -95,7 +62,7 @@ static bool check_results(struct ir_check *c, enum dtype t) {
 }
 
 /* One access moves 1, 2, 4, 8 or 16 bytes. */
-static void check_width(struct ir_check *c, uint32_t n, enum dtype t) {
+void ir_rule_check_width(struct ir_check *c, uint32_t n, enum dtype t) {
   uint32_t bytes = n * dtype_bits(t) / 8;
   if (n == 0 || (n & (n - 1)) || bytes == 0 || bytes > 16)
     ir_rule_fail(c, "%u elements of %s are not an access of 1, 2, 4, 8 or 16 bytes", n,
@@ -111,15 +78,15 @@ void ir_rule_convert(struct ir_check *c) {
 
 void ir_rule_ident(struct ir_check *c) {
   struct ir_type_text a;
-  if (!is_scalar(out(c, 0), DT_S32))
+  if (!ir_rule_is_scalar(out(c, 0), DT_S32))
     ir_rule_fail(c, "the result must be s32, not %s", ir_type_text(out(c, 0), &a));
 }
 
 void ir_rule_digits(struct ir_check *c) {
   struct ir_type_text a;
   const struct ir_attr *map = ir_get_attr(c->m, c->op, IR_ATTR_map);
-  want_scalar(c, 0, DT_S32, "what is taken apart");
-  if (!is_scalar(out(c, 0), DT_S32))
+  ir_rule_want_scalar(c, 0, DT_S32, "what is taken apart");
+  if (!ir_rule_is_scalar(out(c, 0), DT_S32))
     ir_rule_fail(c, "the result must be s32, not %s", ir_type_text(out(c, 0), &a));
   if (!map || map->n_ints % 2) {
     ir_rule_fail(c, "map must hold pairs of extent and step");
@@ -137,7 +104,7 @@ void ir_rule_each(struct ir_check *c) {
   if (count < 1 || count > INT32_MAX)
     ir_rule_fail(c, "count is %lld; it must be at least 1", (long long)count);
   const struct ir_blocknode *b = ir_block_at(c->m, c->n->blocks[0]);
-  if (b->args.n != 1 || !is_scalar(ir_type_of(c->m, b->args.at[0]), DT_S32))
+  if (b->args.n != 1 || !ir_rule_is_scalar(ir_type_of(c->m, b->args.at[0]), DT_S32))
     ir_rule_fail(c, "its block takes one s32 argument");
   if (!b->last.id || ir_op_at(c->m, b->last)->opcode != IR_YIELD ||
       ir_op_at(c->m, b->last)->n_in != 0)
@@ -145,15 +112,12 @@ void ir_rule_each(struct ir_check *c) {
 }
 
 void ir_rule_ffill(struct ir_check *c) {
-  if (want_frag(c))
-    want_scalar(c, 0, (enum dtype)res_of(c, 0)->type.dtype, "the value");
+  ir_rule_want_scalar(c, 0, (enum dtype)ir_rule_res(c, 0)->type.dtype, "the value");
 }
 
 void ir_rule_fget(struct ir_check *c) {
-  if (!want_frag(c))
-    return;
-  check_index(c, 0, res_of(c, 0), c->n->n_out);
-  check_results(c, (enum dtype)res_of(c, 0)->type.dtype);
+  ir_rule_check_index(c, 0, ir_rule_res(c, 0), c->n->n_out);
+  ir_rule_check_results(c, (enum dtype)ir_rule_res(c, 0)->type.dtype);
 }
 
 void ir_rule_fput(struct ir_check *c) {
@@ -161,14 +125,12 @@ void ir_rule_fput(struct ir_check *c) {
     ir_rule_fail(c, "takes an index and at least one value");
     return;
   }
-  if (!want_frag(c))
-    return;
-  const struct ir_res *frag = res_of(c, 0);
+  const struct ir_res *frag = ir_rule_res(c, 0);
   enum dtype t = (enum dtype)frag->type.dtype;
   uint32_t n = c->n->n_in - 1u, per_reg = dtype_bits(t) < 32 ? 32 / dtype_bits(t) : 1;
-  check_index(c, 0, frag, n);
-  check_values(c, 1, t);
-  if (t != DT_BOOL && frag_elems(c, frag) % per_reg == 0 && n % per_reg)
+  ir_rule_check_index(c, 0, frag, n);
+  ir_rule_check_values(c, 1, t);
+  if (t != DT_BOOL && ir_frag_elems(c->m, frag) % per_reg == 0 && n % per_reg)
     ir_rule_fail(c, "writes %u elements of %s: not whole 32-bit registers", n, dtype_name(t));
 }
 
@@ -177,7 +139,7 @@ void ir_rule_ptr_add(struct ir_check *c) {
   if (in(c, 0).kind != IR_PTR || out(c, 0).kind != IR_PTR || in(c, 0).dtype != out(c, 0).dtype)
     ir_rule_fail(c, "takes a pointer to a pointer of its dtype, not %s to %s",
                  ir_type_text(in(c, 0), &a), ir_type_text(out(c, 0), &b));
-  want_scalar(c, 1, DT_INDEX, "the offset");
+  ir_rule_want_scalar(c, 1, DT_INDEX, "the offset");
 }
 
 static bool want_ptr(struct ir_check *c) {
@@ -192,10 +154,10 @@ void ir_rule_gload(struct ir_check *c) {
   if (!want_ptr(c))
     return;
   enum dtype t = (enum dtype)in(c, 0).dtype;
-  want_scalar(c, 1, DT_BOOL, "the mask");
-  want_scalar(c, 2, t, "the other value");
-  check_width(c, c->n->n_out, t);
-  check_results(c, t);
+  ir_rule_want_scalar(c, 1, DT_BOOL, "the mask");
+  ir_rule_want_scalar(c, 2, t, "the other value");
+  ir_rule_check_width(c, c->n->n_out, t);
+  ir_rule_check_results(c, t);
 }
 
 void ir_rule_gstore(struct ir_check *c) {
@@ -206,18 +168,16 @@ void ir_rule_gstore(struct ir_check *c) {
   if (!want_ptr(c))
     return;
   enum dtype t = (enum dtype)in(c, 0).dtype;
-  want_scalar(c, 1, DT_BOOL, "the mask");
-  check_width(c, c->n->n_in - 2u, t);
-  check_values(c, 2, t);
+  ir_rule_want_scalar(c, 1, DT_BOOL, "the mask");
+  ir_rule_check_width(c, c->n->n_in - 2u, t);
+  ir_rule_check_values(c, 2, t);
 }
 
 void ir_rule_sload(struct ir_check *c) {
-  if (!want_buf(c))
-    return;
-  enum dtype t = (enum dtype)res_of(c, 0)->type.dtype;
-  want_scalar(c, 0, DT_S32, "the offset");
-  check_width(c, c->n->n_out, t);
-  check_results(c, t);
+  enum dtype t = (enum dtype)ir_rule_res(c, 0)->type.dtype;
+  ir_rule_want_scalar(c, 0, DT_S32, "the offset");
+  ir_rule_check_width(c, c->n->n_out, t);
+  ir_rule_check_results(c, t);
 }
 
 void ir_rule_sstore(struct ir_check *c) {
@@ -225,51 +185,50 @@ void ir_rule_sstore(struct ir_check *c) {
     ir_rule_fail(c, "takes an offset, a mask and at least one value");
     return;
   }
-  if (!want_buf(c))
-    return;
-  enum dtype t = (enum dtype)res_of(c, 0)->type.dtype;
-  want_scalar(c, 0, DT_S32, "the offset");
-  want_scalar(c, 1, DT_BOOL, "the mask");
-  check_width(c, c->n->n_in - 2u, t);
-  check_values(c, 2, t);
+  enum dtype t = (enum dtype)ir_rule_res(c, 0)->type.dtype;
+  ir_rule_want_scalar(c, 0, DT_S32, "the offset");
+  ir_rule_want_scalar(c, 1, DT_BOOL, "the mask");
+  ir_rule_check_width(c, c->n->n_in - 2u, t);
+  ir_rule_check_values(c, 2, t);
 }
 
 void ir_rule_cp_async(struct ir_check *c) {
   int64_t bytes = ir_attr_int(c->m, c->op, IR_ATTR_bytes, 0);
   if (bytes != 4 && bytes != 8 && bytes != 16)
     ir_rule_fail(c, "copies %lld bytes; it must be 4, 8 or 16", (long long)bytes);
-  if (!want_res(c, 2, (enum ir_res_kind[]){IR_RES_BUF, IR_RES_PIPE}, "a buffer and its pipe") ||
-      !want_ptr(c))
+  if (!want_ptr(c))
     return;
   struct ir_type_text a;
-  if (in(c, 0).dtype != res_of(c, 0)->type.dtype)
+  if (in(c, 0).dtype != ir_rule_res(c, 0)->type.dtype)
     ir_rule_fail(c, "copies %s into a buffer of %s", ir_type_text(in(c, 0), &a),
-                 dtype_name((enum dtype)res_of(c, 0)->type.dtype));
-  want_scalar(c, 1, DT_S32, "the offset");
-  want_scalar(c, 2, DT_S32, "the valid count");
-  want_scalar(c, 3, DT_BOOL, "the mask");
+                 dtype_name((enum dtype)ir_rule_res(c, 0)->type.dtype));
+  ir_rule_want_scalar(c, 1, DT_S32, "the offset");
+  ir_rule_want_scalar(c, 2, DT_S32, "the valid count");
+  ir_rule_want_scalar(c, 3, DT_BOOL, "the mask");
+}
+
+static bool is_groups(const struct ir_check *c, const struct ir_res *pipe) {
+  return !ir_pipe_has_barriers(c->m, pipe);
 }
 
 void ir_rule_pipe_commit(struct ir_check *c) {
-  want_res(c, 1, (enum ir_res_kind[]){IR_RES_PIPE}, "one pipe");
+  if (!is_groups(c, ir_rule_res(c, 0)))
+    ir_rule_fail(c, "the pipe has mbarriers; groups of copies are of the kinds cp_async, staged");
 }
 
 void ir_rule_pipe_wait(struct ir_check *c) {
-  if (!want_res(c, 1, (enum ir_res_kind[]){IR_RES_PIPE}, "one pipe"))
-    return;
-  const struct ir_res *pipe = res_of(c, 0);
-  int64_t pending = ir_attr_int(c->m, c->op, IR_ATTR_pending, 0), slots = 1;
-  for (uint32_t i = 0; i < pipe->n_attrs; i++)
-    if (pipe->attrs[i].key == IR_ATTR_slots)
-      slots = pipe->attrs[i].i;
+  int64_t pending = ir_attr_int(c->m, c->op, IR_ATTR_pending, 0);
+  int64_t slots = ir_res_int(ir_rule_res(c, 0), IR_ATTR_slots, 1);
+  if (!is_groups(c, ir_rule_res(c, 0)))
+    ir_rule_fail(c, "the pipe has mbarriers; groups of copies are of the kinds cp_async, staged");
   if (pending < 0 || pending >= slots)
     ir_rule_fail(c, "leaves %lld groups open in a pipe of %lld slots", (long long)pending,
                  (long long)slots);
 }
 
+/* That it names no resources is all: the table says so. */
 void ir_rule_barrier(struct ir_check *c) {
-  if (c->n->n_res)
-    ir_rule_fail(c, "takes no resources");
+  (void)c;
 }
 
 void ir_rule_ldmatrix(struct ir_check *c) {
@@ -279,31 +238,27 @@ void ir_rule_ldmatrix(struct ir_check *c) {
     ir_rule_fail(c, "loads %lld matrices; it must be 1, 2 or 4", (long long)num);
   if (trans != 0 && trans != 1)
     ir_rule_fail(c, "trans is %lld; it must be 0 or 1", (long long)trans);
-  if (!want_res(c, 2, (enum ir_res_kind[]){IR_RES_FRAG, IR_RES_BUF}, "a fragment and a buffer"))
-    return;
-  enum dtype t = (enum dtype)res_of(c, 0)->type.dtype;
-  if (dtype_bits(t) != 16 || t != res_of(c, 1)->type.dtype)
+  enum dtype t = (enum dtype)ir_rule_res(c, 0)->type.dtype;
+  if (dtype_bits(t) != 16 || t != ir_rule_res(c, 1)->type.dtype)
     ir_rule_fail(c, "moves 16-bit elements of one dtype, not %s from %s", dtype_name(t),
-                 dtype_name((enum dtype)res_of(c, 1)->type.dtype));
-  want_scalar(c, 0, DT_S32, "the offset");
-  check_index(c, 1, res_of(c, 0), 2 * num);
+                 dtype_name((enum dtype)ir_rule_res(c, 1)->type.dtype));
+  ir_rule_want_scalar(c, 0, DT_S32, "the offset");
+  ir_rule_check_index(c, 1, ir_rule_res(c, 0), 2 * num);
 }
 
 void ir_rule_mma(struct ir_check *c) {
   const struct ir_attr *shape = ir_get_attr(c->m, c->op, IR_ATTR_shape);
   if (!shape || strcmp(ir_sym(c->m, shape->s), "m16n8k16") != 0)
     ir_rule_fail(c, "shape must be m16n8k16");
-  if (!want_res(c, 3, (enum ir_res_kind[]){IR_RES_FRAG, IR_RES_FRAG, IR_RES_FRAG},
-                "three fragments: accumulator, a, b"))
-    return;
-  enum dtype d = (enum dtype)res_of(c, 0)->type.dtype, a = (enum dtype)res_of(c, 1)->type.dtype,
-             b = (enum dtype)res_of(c, 2)->type.dtype;
+  enum dtype d = (enum dtype)ir_rule_res(c, 0)->type.dtype,
+             a = (enum dtype)ir_rule_res(c, 1)->type.dtype,
+             b = (enum dtype)ir_rule_res(c, 2)->type.dtype;
   if (d != DT_F32 || a != b || (a != DT_F16 && a != DT_BF16))
     ir_rule_fail(c, "multiplies f16 or bf16 into f32, not %s and %s into %s", dtype_name(a),
                  dtype_name(b), dtype_name(d));
-  check_index(c, 0, res_of(c, 0), 4);
-  check_index(c, 1, res_of(c, 1), 8);
-  check_index(c, 2, res_of(c, 2), 4);
+  ir_rule_check_index(c, 0, ir_rule_res(c, 0), 4);
+  ir_rule_check_index(c, 1, ir_rule_res(c, 1), 8);
+  ir_rule_check_index(c, 2, ir_rule_res(c, 2), 4);
 }
 
 void ir_rule_shuffle(struct ir_check *c) {
@@ -316,5 +271,5 @@ void ir_rule_shuffle(struct ir_check *c) {
 }
 
 void ir_rule_check(struct ir_check *c) {
-  want_scalar(c, 0, DT_BOOL, "the condition");
+  ir_rule_want_scalar(c, 0, DT_BOOL, "the condition");
 }

@@ -9,8 +9,10 @@
 
 #include "base/bitset.h"
 #include "base/map.h"
+#include "ir/resource.h"
 #include "ir/rules.h"
 #include "ir/table.h"
+#include "ir/verify_machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -286,8 +288,8 @@ static void check_names(struct verifier *v) {
   struct map roles;
   map_init(&roles, v->scratch);
   for (uint32_t i = 0; i < m->roles.n; i++)
-    if (!add_name(&roles, m->roles.at[i], i))
-      fail(v, "role `%s` is there twice", ir_sym(m, m->roles.at[i]));
+    if (!add_name(&roles, m->roles.at[i].name, i))
+      fail(v, "role `%s` is there twice", ir_sym(m, m->roles.at[i].name));
   if (m->roles.n > 32)
     fail(v, "%u roles; at most 32 are supported", m->roles.n);
 }
@@ -380,6 +382,10 @@ static void check_param(struct verifier *v, uint32_t i, struct ir_type t) {
   case RECIPE_PARAM_I64:
     ok = ir_type_eq(t, ir_scalar(DT_S64)) || ir_type_eq(t, ir_scalar(DT_INDEX));
     check_expr(v, p->value, true, where);
+    break;
+  case RECIPE_PARAM_TMAP:
+    ok = p->res > 0 && p->res < m->res.n && m->res.at[p->res].kind == IR_RES_TMAP &&
+         t.kind == IR_PTR && t.dtype == m->res.at[p->res].type.dtype;
     break;
   }
   if (!ok)
@@ -495,6 +501,26 @@ static void check_operands(struct verifier *v, struct ir_check *c) {
   }
 }
 
+/* Resources: as many and of the kinds that the op's row in res_uses.def says. */
+static void check_uses(struct ir_check *c) {
+  const struct ir_res_uses *u = ir_uses(c->n->opcode);
+  if (!u) {
+    if (c->n->n_res)
+      ir_rule_fail(c, "takes no resources");
+    return;
+  }
+  const struct ir_res_use *last = &u->use[u->n - 1];
+  uint32_t least = last->optional ? u->n - 1u : u->n;
+  bool ok = c->n->n_res >= least && (last->many || c->n->n_res <= u->n);
+  for (uint32_t i = 0; ok && i < c->n->n_res; i++) {
+    const struct ir_res_use *use = i < u->n ? &u->use[i] : last;
+    ok = c->n->res[i] > 0 && c->n->res[i] < c->m->res.n &&
+         (use->kinds >> c->m->res.at[c->n->res[i]].kind & 1);
+  }
+  if (!ok)
+    ir_rule_fail(c, "its resources must be %s", u->text);
+}
+
 static void check_attrs(struct ir_check *c) {
   for (uint32_t k = 0; k < c->info->n_attrs; k++) {
     enum ir_attr_key key = (enum ir_attr_key)c->info->attrs[k].key;
@@ -535,9 +561,8 @@ static void check_row(struct ir_check *c) {
     ir_rule_fail(c, "owns %u blocks, has %u", info->n_blocks, c->n->n_blocks);
   if (c->n->n_res && c->m->stage != IR_MACHINE_STAGE)
     ir_rule_fail(c, "names resources; those are of the machine stage");
-  for (uint32_t i = 0; i < c->n->n_res; i++)
-    if (!c->n->res[i] || c->n->res[i] >= c->m->res.n)
-      ir_rule_fail(c, "resource %u does not exist", i + 1);
+  if (c->m->stage == IR_MACHINE_STAGE)
+    check_uses(c);
   check_attrs(c);
   check_sched(c);
 }
@@ -624,8 +649,14 @@ bool ir_verify_notes(const struct ir_module *m, struct diag_sink *diags, struct 
   map_init(&v.args, m->arena);
   uint32_t first = diags->list.n;
   check_head(&v);
+  if (m->stage == IR_MACHINE_STAGE)
+    ir_check_machine(m, diags, &v.ok);
   keep_notes(&v, (struct ir_op){0}, first);
   verify_block(&v, m->body, (struct ir_op){0}, 0);
+  first = diags->list.n;
+  if (m->stage == IR_MACHINE_STAGE && v.ok)
+    ir_check_in_flight(m, diags, &v.ok);
+  keep_notes(&v, (struct ir_op){0}, first);
   arena_reset(m->arena, mark);
   return v.ok;
 }

@@ -197,6 +197,9 @@ static enum rt_status evaluate_param(struct rt_prepared *p, const struct recipe_
     else
       num_store_int(p->recipe->args.at[q->arg].dtype, cell, 0, arg->i64);
     return RT_OK;
+  case RECIPE_PARAM_TMAP:
+    return rt_fail(p->module->dev->ctx, RT_BAD_INPUT, DIAG_SHAPE_BINDING,
+                   "kernel %s: tensor maps cannot be launched yet", rs->entry);
   case RECIPE_PARAM_WORKSPACE:
   case RECIPE_PARAM_I32:
   case RECIPE_PARAM_I64: break;

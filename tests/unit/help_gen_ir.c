@@ -1197,8 +1197,8 @@ static void wild_layouts(struct gen *g) {
 static void wild_head(struct gen *g) {
   struct ir_module *m = g->m;
   m->target = symtab_get(m->syms, "sm_90a");
-  VEC_PUSH(m->arena, &m->roles, symtab_get(m->syms, "load"));
-  VEC_PUSH(m->arena, &m->roles, symtab_get(m->syms, "odd role"));
+  VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "load")});
+  VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "odd role")});
   wild_layouts(g);
   static const char *const names[] = {"acc", "a.b", "odd name", "_"};
   for (uint32_t i = 0; i < COUNT(names); i++) {

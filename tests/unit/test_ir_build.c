@@ -324,7 +324,7 @@ static void change_grid(struct ir_module *m) {
   m->grid[0] = expr_op2(&m->exprs, EXPR_ADD, m->grid[0], expr_sym(&m->exprs, "M"));
 }
 static void change_role(struct ir_module *m) {
-  VEC_PUSH(m->arena, &m->roles, symtab_get(m->syms, "r"));
+  VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "r")});
 }
 static void change_res(struct ir_module *m) {
   m->res.at[1].type.dtype ^= 1;

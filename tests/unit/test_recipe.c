@@ -39,6 +39,11 @@ static const char sample[] = "kiln-recipe 1\n"
                              "  cluster 1, 1, 1\n"
                              "  smem 0\n"
                              "  regs 0\n"
+                             "  pdl\n"
+                             "  param tmap 0 [K, M] strides [A.stride1 * 2, A.stride0 * 2] "
+                             "box [64, 128] swizzle 128 l2 256 fill zero\n"
+                             "  param tmap 6 [S.dim1, S.dim0] strides [4, S.stride0 * 4] "
+                             "box [8, 256] swizzle 0 l2 0 fill nan\n"
                              "end\n";
 
 struct fixture {
@@ -162,9 +167,22 @@ static void test_bad(void **state) {
       {"param ptr 3", "param ptr 7", 22, 13, "there is no argument 7"},
       {"param ptr 3", "param ptr 5", 22, 13, "argument `alpha` is a scalar"},
       {"param scalar 5", "param scalar 0", 26, 16, "argument `A` is not a scalar"},
-      {"param i32 M", "param f32 M", 24, 9, "expected ptr, workspace, i32, i64 or scalar"},
+      {"param i32 M", "param f32 M", 24, 9, "expected ptr, workspace, i32, i64, scalar or tmap"},
       {"  param scalar 5\nend\n", "  param scalar 5\n", 27, 1, "expected `param` or `end`"},
-      {"regs 0\nend\n", "regs 0\n", 33, 9, "has no `end`"},
+      {"fill nan\nend\n", "fill nan\n", 36, 96, "has no `end`"},
+      {"pdl\n", "pdl\n  pdl\n", 35, 3, "expected `param` or `end`"},
+      {"tmap 0", "tmap 5", 35, 14, "argument `alpha` is a scalar"},
+      {"tmap 0", "tmap 4", 35, 15, "a tensor map of 2 dims over argument `state` of 0"},
+      {"[K, M]", "[K]", 35, 15, "a tensor map of 1 dims over argument `A` of 2"},
+      {"strides [A", "stride [A", 35, 23, "expected `strides`"},
+      {"[A.stride1 * 2, ", "[", 35, 30, "1 strides for 2 dims"},
+      {"box [64, 128]", "box [64, 257]", 35, 71, "257 is over the limit of 256"},
+      {"box [64, 128]", "box [0, 128]", 35, 67, "a box of 0 elements"},
+      {"box [64, 128]", "box [64]", 35, 69, "expected `,`"},
+      {"swizzle 128", "swizzle 16", 35, 84, "`swizzle` is 16; it must be 0, 32, 64 or 128"},
+      {"swizzle 128", "swizzle 64", 35, 71, "a box whose rows have 128 bytes"},
+      {"l2 256", "l2 512", 35, 91, "`l2` is 512; it must be 0, 64, 128 or 256"},
+      {"fill zero", "fill one", 35, 100, "expected `zero`"},
       {"launch \"tail\"", "call \"tail\"", 28, 1,
        "expected arg, check, workspace, memset or launch"},
   };
