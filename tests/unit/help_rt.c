@@ -46,8 +46,18 @@ void help_mem_init(struct help_mem *m) {
   m->alloc = (struct mem_alloc){help_alloc, m};
 }
 
+/* The next allocation to fail. Where every growth is an allocation of its own, as in the stress
+ * build, there are too many to let each fail: steps grow by one with every hundred. */
+static uint64_t next_failure(uint64_t n) {
+#ifdef KILN_STRESS
+  return n + 1 + n / 100;
+#else
+  return n + 1;
+#endif
+}
+
 uint64_t help_oom_loop(bool (*body)(struct help_mem *mem, void *user), void *user, bool sticky) {
-  for (uint64_t n = 1;; n++) {
+  for (uint64_t n = 1;; n = next_failure(n)) {
     struct help_mem m;
     help_mem_init(&m);
     m.fail_at = n;
