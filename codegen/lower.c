@@ -49,6 +49,12 @@ bool cg_has_lowering(enum ir_opcode o) {
   case IR_RESHAPE:
   case IR_TRANSPOSE:
   case IR_ITEM:
+  case IR_VIEW_AT:
+  case IR_VIEW_SLICE:
+  case IR_VIEW_TRANSPOSE:
+  case IR_VIEW_EVERY:
+  case IR_VIEW_RESHAPE:
+  case IR_DIM:
   case IR_ADD:
   case IR_SUB:
   case IR_MUL:

@@ -11,6 +11,7 @@
 
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
+#include "codegen/view.h"
 
 /* A matrix in shared memory: `outer` rows of `pitch` bytes; byte of (o, b), b bytes into its row,
  * is o * pitch + ((b / 16) ^ ((o >> shift) & mask)) * 16 + b % 16. */
@@ -44,6 +45,7 @@ struct cg_lval {
   struct ir_val scalar; /* SCALAR; SMEM: byte offset of the current slot */
   uint32_t frag;
   struct cg_smem *smem;
+  const struct cg_view *view; /* of a view, which is of no kind */
   /* The element computed last, for readers within one register's evaluation. */
   uint32_t memo_epoch, memo_reg;
   struct ir_val memo;
@@ -57,6 +59,8 @@ struct lower {
   struct ir_builder b;   /* where ops go */
   struct ir_builder top; /* end of the prologue: thread coordinates, pointers */
   struct cg_uses uses;
+  struct ir_intervals *intervals; /* of the scheduled module */
+  bool failed;                    /* an error was reported */
   struct cg_lval *val; /* per value of the scheduled module */
   uint32_t n_val;
   uint32_t threads, warps;
@@ -165,14 +169,15 @@ struct cg_access {
   struct ir_type tile;
   int64_t masks[IR_MAX_RANK];
   uint32_t vdim, vec, align;
-  struct ir_val offset[IR_MAX_RANK];                 /* index scalars */
-  struct ir_val stride[IR_MAX_RANK];                 /* index scalars */
+  const struct cg_view *view;        /* set by open; before bind at the latest */
+  struct ir_val offset[IR_MAX_RANK]; /* index scalars */
+  struct ir_val rest[IR_MAX_RANK];   /* dims that repeat elements: repeats before the tile's first */
   struct ir_val low[IR_MAX_RANK], high[IR_MAX_RANK]; /* s32: coordinates of the tile in the view */
   struct ir_val base;                                /* pointer to the tile's element 0 */
 };
-/* Reads the op, but for the offsets. */
+/* Reads the op, but for the view and the offsets. */
 struct cg_access cg_access_shape(struct lower *l, struct ir_op o);
-/* Reads the op; offsets are its lowered operands. */
+/* Reads the op; view and offsets are its lowered operands. */
 struct cg_access cg_open_access(struct lower *l, struct ir_op o);
 /* Computes base, low and high from the offsets, here. */
 void cg_bind_access(struct lower *l, struct cg_access *x);

@@ -335,6 +335,11 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_convert(l, o);
   else if (c == IR_ASSERT)
     lower_assert(l, o);
+  else if (ir_is_view_op(c))
+    cg_lower_view(l, o);
+  else if (c == IR_DIM)
+    cg_set_scalar(l, n->out[0],
+                  cg_view_at(l, n->in[0])->dim[ir_attr_int(m, o, IR_ATTR_axis, 0)].size);
   else if (n->n_out == 1 && ir_type_of(m, n->out[0]).kind == IR_SCALAR)
     lower_scalar(l, o);
   else if (c == IR_RESHAPE && !cg_is_smem_only(m, &l->uses, n->out[0]) && reshuffles(l, o))

@@ -151,6 +151,8 @@ struct ir_val cg_select(struct lower *l, struct ir_val c, struct ir_val x, struc
   int64_t k;
   if (cg_is_const(l, c, &k))
     return k ? x : y;
+  if (x.id == y.id)
+    return x;
   return ir_build1(&l->b, IR_SELECT, ir_type_of(l->m, x), 3, (struct ir_val[]){c, x, y});
 }
 

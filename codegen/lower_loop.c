@@ -37,7 +37,23 @@ struct ring {
   VEC(struct ahead) loads;
 };
 
-/* Value v of the loop's body with the loop index replaced by `at`. */
+static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_val v,
+                             struct ir_val at);
+
+/* View v of the loop's body with the loop index replaced by `at`. */
+static const struct cg_view *shifted_view(struct lower *l, const struct ring *x, struct ir_val v,
+                                          struct ir_val at) {
+  struct ir_op def = ir_value_at(l->m, v)->def;
+  if (!def.id || ir_op_at(l->m, def)->block.id != x->body.id)
+    return cg_view_at(l, v);
+  const struct ir_opnode n = *ir_op_at(l->m, def);
+  struct ir_val in[2 * IR_MAX_RANK];
+  for (uint32_t i = 1; i < n.n_in; i++)
+    in[i - 1] = shifted(l, x, n.in[i], at);
+  return cg_make_view(l, def, shifted_view(l, x, n.in[0], at), in);
+}
+
+/* Value v, the same. */
 static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_val v,
                              struct ir_val at) {
   struct ir_module *m = l->m;
@@ -50,14 +66,23 @@ static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_va
   uint32_t n = ir_op_at(m, def)->n_in;
   if (ir_op_at(m, def)->opcode == IR_CONST)
     return cg_index(l, ir_attr_int(m, def, IR_ATTR_value, 0));
+  if (ir_op_at(m, def)->opcode == IR_DIM) {
+    const struct cg_view *view = shifted_view(l, x, ir_op_at(m, def)->in[0], at);
+    return view->dim[ir_attr_int(m, def, IR_ATTR_axis, 0)].size;
+  }
   for (uint32_t i = 0; i < n; i++)
     in[i] = shifted(l, x, ir_op_at(m, def)->in[i], at);
   return cg_scalar_op(l, def, in);
 }
 
-/* The one dim whose offset is the loop's index, if the others are the same in every iteration. */
-static int index_dim(const struct lower *l, const struct ring *x, struct ir_op load) {
+/* The one dim whose offset is the loop's index, if the others and the view are the same in every
+ * iteration, and the dim has a stride. */
+static int index_dim(struct lower *l, const struct ring *x, struct ir_op load) {
   int k = -1;
+  struct ir_val view = ir_op_at(l->m, load)->in[0];
+  struct ir_op made = ir_value_at(l->m, view)->def;
+  if (made.id && ir_op_at(l->m, made)->block.id == x->body.id)
+    return -1;
   for (uint32_t i = 1; i < ir_op_at(l->m, load)->n_in; i++) {
     struct ir_val v = ir_op_at(l->m, load)->in[i];
     struct ir_op def = ir_value_at(l->m, v)->def;
@@ -66,7 +91,7 @@ static int index_dim(const struct lower *l, const struct ring *x, struct ir_op l
     else if (v.id == x->index.id || (def.id && ir_op_at(l->m, def)->block.id == x->body.id))
       return -1;
   }
-  return k;
+  return k >= 0 && cg_view_at(l, view)->dim[k].div == 1 ? k : -1;
 }
 
 static struct ahead open_ahead(struct lower *l, const struct ring *x, struct ir_op load) {
@@ -75,6 +100,7 @@ static struct ahead open_ahead(struct lower *l, const struct ring *x, struct ir_
   if (a.k_dim < 0)
     return a;
   struct cg_access s = cg_access_shape(l, load);
+  s.view = cg_view_at(l, ir_op_at(l->m, load)->in[0]);
   a.k_masks = s.masks[a.k_dim];
   s.masks[a.k_dim] = 0;
   for (uint32_t d = 0; d < s.rank; d++)
@@ -92,13 +118,14 @@ static struct cg_copy copy_at(struct lower *l, const struct ring *x, const struc
   l->b.loc = ir_op_at(m, a->load)->loc;
   if (a->k_dim < 0) {
     struct cg_access s = cg_access_shape(l, a->load);
+    s.view = shifted_view(l, x, ir_op_at(m, a->load)->in[0], at);
     for (uint32_t d = 0; d < s.rank; d++)
       s.offset[d] = shifted(l, x, ir_op_at(m, a->load)->in[1 + d], at);
     cg_bind_access(l, &s);
     return cg_open_copy(l, &s, a->smem);
   }
   struct cg_copy c = a->copy;
-  struct ir_val by = cg_mul(l, at, c.x.stride[a->k_dim]);
+  struct ir_val by = cg_mul(l, at, c.x.view->dim[a->k_dim].stride);
   c.p.ptr = ir_build1(&l->b, IR_PTR_ADD, ir_type_of(m, c.p.ptr), 2, (struct ir_val[]){c.p.ptr, by});
   c.x.masks[a->k_dim] = a->k_masks;
   c.x.offset[a->k_dim] = at;
@@ -175,7 +202,8 @@ static struct ir_op only_dot(struct lower *l, const struct ring *x, const struct
                     cg_is_elementwise(n->opcode);
       bool view = (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE) &&
                   cg_is_smem_only(m, &l->uses, n->out[0]);
-      if (!scalar && !view && n->opcode != IR_CONST)
+      bool made_again = ir_is_view_op(n->opcode) || n->opcode == IR_DIM;
+      if (!scalar && !view && !made_again && n->opcode != IR_CONST)
         return none;
     }
   }

@@ -14,22 +14,23 @@ struct cg_access cg_access_shape(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   const struct ir_opnode *n = ir_op_at(m, o);
   struct cg_access x = {.op = o};
-  x.arg = ir_entry_of(m, n->in[0]).index;
+  bool known = ir_view_arg(m, n->in[0], &x.arg);
+  KILN_ASSERT(known);
+  (void)known;
   x.rank = ir_type_of(m, n->in[0]).rank;
   x.tile = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[1 + x.rank]);
   x.vdim = (uint32_t)ir_attr_int(m, o, IR_ATTR_vdim, 0);
   x.vec = (uint32_t)ir_attr_int(m, o, IR_ATTR_vec, 1);
   x.align = (uint32_t)ir_attr_int(m, o, IR_ATTR_align, 1);
   const struct ir_attr *masks = ir_get_attr(m, o, IR_ATTR_masks);
-  for (uint32_t d = 0; d < x.rank; d++) {
+  for (uint32_t d = 0; d < x.rank; d++)
     x.masks[d] = masks->ints[d];
-    x.stride[d] = cg_launch_index(l, ir_arg_expr(m, x.arg, "stride", (int)d));
-  }
   return x;
 }
 
 struct cg_access cg_open_access(struct lower *l, struct ir_op o) {
   struct cg_access x = cg_access_shape(l, o);
+  x.view = cg_view_at(l, ir_op_at(l->m, o)->in[0]);
   for (uint32_t d = 0; d < x.rank; d++)
     x.offset[d] = cg_scalar(l, ir_op_at(l->m, o)->in[1 + d]);
   return x;
@@ -42,22 +43,47 @@ static struct ir_val clamp(struct lower *l, struct ir_val v, int64_t most) {
 }
 
 void cg_bind_edges(struct lower *l, struct cg_access *x, uint32_t d) {
-  if (x->masks[d] & 1) {
-    struct ir_val dim = cg_launch_index(l, l->m->args.at[x->arg].dim[d]);
-    x->high[d] = clamp(l, cg_op2(l, IR_SUB, dim, x->offset[d]), x->tile.dim[d]);
+  const struct cg_view_dim *v = &x->view->dim[d];
+  if (x->masks[d] & IR_MASK_END) {
+    x->high[d] = clamp(l, cg_op2(l, IR_SUB, v->end, x->offset[d]), x->tile.dim[d]);
+    if (d == 0) /* nothing is in range: said along the first dim */
+      x->high[d] = cg_select(l, x->view->inside, x->high[d], cg_s32(l, 0));
   }
-  if (x->masks[d] & 2)
-    x->low[d] = clamp(l, cg_op2(l, IR_SUB, cg_index(l, 0), x->offset[d]), x->tile.dim[d]);
+  if (x->masks[d] & IR_MASK_START)
+    x->low[d] = clamp(l, cg_op2(l, IR_SUB, v->start, x->offset[d]), x->tile.dim[d]);
+}
+
+/* Where the tile starts along d, in elements of its argument. In a dim that repeats elements, the
+ * tile may start at any of the repeats. */
+static struct ir_val start_of(struct lower *l, struct cg_access *x, uint32_t d) {
+  const struct cg_view_dim *v = &x->view->dim[d];
+  if (v->div == 1)
+    return cg_mul(l, x->offset[d], v->stride);
+  struct ir_val at = cg_add(l, x->offset[d], v->phase), count = cg_index(l, v->div), zero;
+  struct ir_val whole = ir_build1(&l->b, IR_FLOORDIV, ir_scalar(DT_INDEX), 2,
+                                  (struct ir_val[]){at, count});
+  int64_t c;
+  zero = cg_index(l, 0);
+  bool even = cg_is_const(l, v->phase, &c) && c == 0 &&
+              ir_val_divisor(l->m, ir_op_at(l->m, x->op)->in[1 + d]) % v->div == 0;
+  x->rest[d] = even ? zero : cg_op2(l, IR_SUB, at, cg_muli(l, whole, v->div));
+  return cg_mul(l, whole, v->stride);
 }
 
 void cg_bind_access(struct lower *l, struct cg_access *x) {
-  struct ir_val at = cg_index(l, 0);
+  struct ir_val at = x->view->base;
+  cg_check_view(l, x->view);
   for (uint32_t d = 0; d < x->rank; d++) {
-    at = cg_add(l, at, cg_mul(l, x->offset[d], x->stride[d]));
+    at = cg_add(l, at, start_of(l, x, d));
     cg_bind_edges(l, x, d);
   }
   struct ir_val in[2] = {l->arg_ptr[x->arg], at};
   x->base = ir_build1(&l->b, IR_PTR_ADD, ir_type_of(l->m, in[0]), 2, in);
+}
+
+/* Does the dim of a place that is dim d of its tile have a stride? */
+static bool is_strided(const struct cg_access *x, int d) {
+  return d >= 0 && x->view->dim[d].div == 1;
 }
 
 /* Sum of coordinate * stride over the dims of a place. */
@@ -65,9 +91,27 @@ static struct ir_val distance(struct lower *l, const struct cg_access *x, const 
                               const struct ir_val *coord) {
   struct ir_val at = cg_index(l, 0);
   for (uint32_t j = 0; j < p->rank; j++)
-    if (p->dims[j] >= 0)
-      at = cg_add(l, at, cg_mul(l, cg_cast(l, coord[j], DT_INDEX), x->stride[p->dims[j]]));
+    if (is_strided(x, p->dims[j])) {
+      struct ir_val c = cg_cast(l, coord[j], DT_INDEX);
+      at = cg_add(l, at, cg_mul(l, c, x->view->dim[p->dims[j]].stride));
+    }
   return at;
+}
+
+/* Elements from the tile's start to coordinate c, s32, along a dim that repeats each `div` times. */
+static struct ir_val repeated(struct lower *l, const struct cg_access *x, uint32_t d,
+                              struct ir_val c, int64_t cover) {
+  const struct cg_view_dim *v = &x->view->dim[d];
+  struct ir_val whole;
+  if (v->div <= INT32_MAX / 2) {
+    int64_t map[4] = {v->div, 0, (cover + v->div - 1) / v->div + 1, 1};
+    struct ir_val rest = cg_cast(l, x->rest[d], DT_S32);
+    whole = cg_cast(l, cg_digits(l, cg_add(l, c, rest), 4, map), DT_INDEX);
+  } else {
+    struct ir_val in[2] = {cg_add(l, cg_cast(l, c, DT_INDEX), x->rest[d]), cg_index(l, v->div)};
+    whole = ir_build1(&l->b, IR_FLOORDIV, ir_scalar(DT_INDEX), 2, in);
+  }
+  return cg_mul(l, whole, v->stride);
 }
 
 static struct ir_val ptr_add(struct lower *l, struct ir_val ptr, struct ir_val at) {
@@ -97,7 +141,14 @@ struct ir_val cg_place_ptr(struct lower *l, const struct cg_access *x, const str
   struct ir_val coord[IR_MAX_RANK];
   for (uint32_t j = 0; j < p->rank; j++)
     coord[j] = cg_reg_coord(l, p->layout, j, r);
-  return ptr_add(l, p->ptr, distance(l, x, p, coord));
+  struct ir_val at = distance(l, x, p, coord);
+  for (uint32_t j = 0; j < p->rank; j++)
+    if (p->dims[j] >= 0 && !is_strided(x, p->dims[j])) {
+      int64_t cover = cg_layout_cover(cg_layout_at(l, p->layout), j);
+      struct ir_val c = cg_coord(l, p->layout, j, r);
+      at = cg_add(l, at, repeated(l, x, (uint32_t)p->dims[j], c, cover));
+    }
+  return ptr_add(l, p->ptr, at);
 }
 
 struct ir_val cg_place_mask(struct lower *l, const struct cg_access *x, const struct cg_place *p,
@@ -185,7 +236,7 @@ void cg_lower_load(struct lower *l, struct ir_op o) {
 static bool is_scattered(struct lower *l, const struct cg_access *x, uint32_t count) {
   int64_t c;
   for (uint32_t d = 0; d < x->rank; d++)
-    if (cg_is_const(l, x->stride[d], &c) && c == 1)
+    if (cg_is_const(l, x->view->dim[d].stride, &c) && c == 1)
       return false;
   return count >= SCATTER_LEAST;
 }

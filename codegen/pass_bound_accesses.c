@@ -7,17 +7,18 @@
  * fact says that a stride is 1, vec is 1. Everything proved here rests on facts that the launch
  * recipe checks. */
 #include "codegen/pass.h"
-#include "ir/access.h"
+#include "codegen/view.h"
 #include "ir/range.h"
 
 #define ACCESS 16 /* bytes of the widest access */
 
 /* The dim with stride 1; of several, the one along which the tile is longest, then the last. */
-static int unit_stride_dim(struct ir_module *m, const struct ir_access *a) {
+static int unit_stride_dim(const struct ir_module *m, const struct ir_access *a,
+                           const struct cg_view_fact *v) {
   int best = -1;
   for (uint32_t d = 0; d < a->rank; d++) {
     int64_t stride;
-    if (ir_expr_value(m, ir_arg_expr(m, a->arg, "stride", (int)d), &stride) && stride == 1 &&
+    if (v->dim[d].div == 1 && ir_expr_value(m, v->dim[d].stride, &stride) && stride == 1 &&
         (best < 0 || a->tile.dim[d] >= a->tile.dim[best]))
       best = (int)d;
   }
@@ -26,20 +27,22 @@ static int unit_stride_dim(struct ir_module *m, const struct ir_access *a) {
 
 /* The largest power of two of elements, at most 16 bytes, to which every row of the tile starts
  * aligned. */
-static int64_t alignment(struct ir_module *m, const struct ir_access *a, uint32_t vdim) {
+static int64_t alignment(struct ir_module *m, const struct ir_access *a,
+                         const struct cg_view_fact *f, uint32_t vdim) {
   int64_t bytes = dtype_bytes((enum dtype)a->tile.dtype, 1);
-  int64_t addr = ir_expr_divisor(m, ir_arg_expr(m, a->arg, "addr", -1));
+  int64_t addr = ir_arg_alignment(m, f->arg);
   int64_t v = ACCESS / bytes;
   while (v > 1 && addr % (v * bytes))
     v /= 2;
+  v = ir_pow2_divisor(f->base_div, v);
   v = ir_pow2_divisor(ir_val_divisor(m, a->offset[vdim]), v);
   for (uint32_t d = 0; d < a->rank; d++) {
     if (d == vdim)
       continue;
-    int64_t step = ir_expr_divisor(m, ir_arg_expr(m, a->arg, "stride", (int)d));
+    int64_t step = f->dim[d].stride_div;
     int64_t at = ir_val_divisor(m, a->offset[d]), product;
     /* Along a dim of one element only the offset moves the start. */
-    if (a->tile.dim[d] == 1)
+    if (a->tile.dim[d] == 1 && f->dim[d].div == 1)
       step = __builtin_mul_overflow(step, at, &product) ? step : product;
     v = ir_pow2_divisor(step, v);
   }
@@ -47,19 +50,25 @@ static int64_t alignment(struct ir_module *m, const struct ir_access *a, uint32_
 }
 
 static void bound(struct ir_module *m, const struct ir_intervals *r, struct ir_access a) {
-  const struct ir_arg *arg = &m->args.at[a.arg];
   struct ir_op o = a.op;
+  struct cg_view_fact f = cg_view_facts(m, r, a.view);
   int64_t masks[IR_MAX_RANK];
-  ir_access_masks(m, r, &a, masks);
-  int unit = unit_stride_dim(m, &a);
+  for (uint32_t d = 0; d < a.rank; d++)
+    masks[d] = (cg_fits(m, r, &f.dim[d], a.offset[d], a.tile.dim[d]) ? 0 : IR_MASK_END) |
+               (cg_starts(m, r, &f.dim[d], a.offset[d]) ? 0 : IR_MASK_START);
+  int unit = unit_stride_dim(m, &a, &f);
   uint32_t vdim = unit < 0 ? a.rank - 1 : (uint32_t)unit;
   int64_t align = 1, vec = 1;
   if (unit >= 0) {
-    align = alignment(m, &a, vdim);
+    align = alignment(m, &a, &f, vdim);
     vec = ir_pow2_divisor(a.tile.dim[vdim], align);
-    if (masks[vdim])
-      vec = ir_pow2_divisor(ir_expr_divisor(m, arg->dim[vdim]), vec);
+    if (masks[vdim] & IR_MASK_END)
+      vec = ir_pow2_divisor(f.dim[vdim].end_div, vec);
+    if (masks[vdim] & IR_MASK_START)
+      vec = ir_pow2_divisor(f.dim[vdim].start_div, vec);
   }
+  /* A view of which nothing is in range says so along its first dim. */
+  masks[0] |= f.inside ? 0 : IR_MASK_END;
   cg_set_ints(m, o, IR_ATTR_masks, a.rank, masks);
   cg_set_int(m, o, IR_ATTR_vdim, vdim);
   cg_set_int(m, o, IR_ATTR_vec, vec);

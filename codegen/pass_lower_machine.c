@@ -123,6 +123,7 @@ bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   struct ir_block old = m->body;
   l.n_val = m->values.n;
   l.uses = cg_collect_uses(m, l.a);
+  l.intervals = ir_find_intervals(m, l.a);
   l.val = ARENA_ARRAY(l.a, struct cg_lval, l.n_val);
   l.threads = (uint32_t)cg_knob_get(m, CG_KNOB_THREADS);
   l.warps = l.threads / 32;
@@ -142,5 +143,5 @@ bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   m->stage = IR_MACHINE_STAGE;
   cg_fill_recipe(&l, grid_size(m));
   *changed = true;
-  return true;
+  return !l.failed;
 }

@@ -9,7 +9,8 @@
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
 
-/* Is v computed from values outside the loop's block and its index by scalar arithmetic? */
+/* Is v, a scalar or a view, computed from values outside the loop's block and its index by scalar
+ * arithmetic and ops on views? */
 static bool runs_ahead(const struct ir_module *m, struct ir_block loop, struct ir_val v,
                        int depth) {
   const struct ir_value *x = ir_value_at(m, v);
@@ -18,21 +19,25 @@ static bool runs_ahead(const struct ir_module *m, struct ir_block loop, struct i
   const struct ir_opnode *n = ir_op_at(m, x->def);
   if (n->block.id != loop.id)
     return true; /* defined around the loop: dominance leaves no other place */
-  if (!(ir_info(n->opcode)->traits & IR_PURE) || x->type.kind != IR_SCALAR || depth > 64)
+  if (!(ir_info(n->opcode)->traits & IR_PURE) || x->type.kind == IR_TILE || depth > 64)
     return false;
   for (uint32_t i = 0; i < n->n_in; i++)
-    if (ir_type_of(m, n->in[i]).kind != IR_SCALAR || !runs_ahead(m, loop, n->in[i], depth + 1))
+    if (ir_type_of(m, n->in[i]).kind == IR_TILE || !runs_ahead(m, loop, n->in[i], depth + 1))
       return false;
   return true;
 }
 
-/* Can any store of the kernel change what this load reads? Then it must not run ahead. */
+/* Can any op of the kernel change what this load reads? Then it must not run ahead. */
 static bool is_stored(const struct ir_module *m, struct ir_op load) {
-  struct ir_val view = ir_op_at(m, load)->in[0];
-  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
-    if (ir_op_at(m, o)->opcode == IR_STORE && ir_op_at(m, o)->block.id &&
-        ir_op_at(m, o)->in[0].id == view.id)
+  uint32_t read, written;
+  if (!ir_view_arg(m, ir_op_at(m, load)->in[0], &read))
+    return true;
+  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    bool writes = n->opcode == IR_STORE || n->opcode == IR_SCATTER || n->opcode == IR_ATOMIC;
+    if (writes && n->block.id && ir_view_arg(m, n->in[0], &written) && written == read)
       return true;
+  }
   return false;
 }
 
@@ -40,7 +45,7 @@ static bool is_pipelined(const struct ir_module *m, struct ir_block loop, struct
   const struct ir_opnode *n = ir_op_at(m, o);
   if (n->opcode != IR_LOAD || str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag") || is_stored(m, o))
     return false;
-  for (uint32_t i = 1; i < n->n_in; i++)
+  for (uint32_t i = 0; i < n->n_in; i++)
     if (!runs_ahead(m, loop, n->in[i], 0))
       return false;
   return true;

@@ -31,6 +31,27 @@ struct ir_val ir_entry_arg(const struct ir_module *m, uint32_t arg) {
   return ir_block_at(m, m->body)->args.at[i];
 }
 
+/* Elements from one coordinate of dim to the next in a tensor that the launch lays out. */
+static struct expr scratch_stride(struct ir_module *m, const struct ir_arg *a, uint32_t dim) {
+  struct expr e = expr_const(&m->exprs, 1);
+  for (uint32_t d = a->rank; d-- > dim + 1;)
+    e = expr_op2(&m->exprs, EXPR_MUL, a->dim[d], e);
+  return e;
+}
+
+struct expr ir_arg_stride(struct ir_module *m, uint32_t arg, uint32_t dim) {
+  const struct ir_arg *a = &m->args.at[arg];
+  if (a->kind == IR_ARG_SCRATCH)
+    return scratch_stride(m, a, dim);
+  return ir_arg_expr(m, arg, "stride", (int)dim);
+}
+
+int64_t ir_arg_alignment(struct ir_module *m, uint32_t arg) {
+  if (m->args.at[arg].kind == IR_ARG_SCRATCH)
+    return IR_SCRATCH_ALIGN;
+  return ir_expr_divisor(m, ir_arg_expr(m, arg, "addr", -1));
+}
+
 struct expr ir_arg_expr(struct ir_module *m, uint32_t arg, const char *property, int dim) {
   const char *name = ir_sym(m, m->args.at[arg].name);
   const char *text = dim < 0 ? arena_printf(m->arena, "%s.%s", name, property)
@@ -149,6 +170,72 @@ static struct expr entry_expr(struct ir_module *m, struct ir_val v) {
   return (struct expr){0};
 }
 
+static struct expr val_expr(struct ir_module *m, struct ir_val v, int depth);
+
+/* Of dims of arguments and constants, as body arguments and their arithmetic are. */
+static bool expr_is_nonneg(const struct ir_module *m, struct expr e, int depth) {
+  const struct expr_node *n = expr_at(&m->exprs, e);
+  bool a, b;
+  if (depth > MAX_DEPTH)
+    return false;
+  switch ((int)n->op) {
+  case EXPR_CONST: return n->value >= 0;
+  case EXPR_SYM: return true;
+  case EXPR_ADD:
+  case EXPR_MUL:
+  case EXPR_MIN:
+  case EXPR_MAX:
+  case EXPR_DIV:
+    a = expr_is_nonneg(m, n->in[0], depth + 1);
+    b = expr_is_nonneg(m, n->in[1], depth + 1);
+    return n->op == EXPR_MAX ? a || b : a && b;
+  default: return false;
+  }
+}
+
+/* Sizes below 0 are 0. */
+static struct expr clamped(struct ir_module *m, struct expr e) {
+  if (!e.id || expr_is_nonneg(m, e, 0))
+    return e;
+  return expr_op2(&m->exprs, EXPR_MAX, e, expr_const(&m->exprs, 0));
+}
+
+/* The size of a view's dim: through the ops that make the view to what the size came from. */
+static struct expr size_expr(struct ir_module *m, struct ir_val view, uint32_t axis, int depth) {
+  const struct expr none = {0};
+  struct ir_op def = ir_value_at(m, view)->def;
+  if (!def.id) {
+    struct ir_entry e = ir_entry_of(m, view);
+    return e.kind == IR_ENTRY_ARG ? m->args.at[e.index].dim[axis] : none;
+  }
+  const struct ir_opnode *n = ir_op_at(m, def);
+  uint32_t at = (uint32_t)ir_attr_int(m, def, IR_ATTR_axis, 0);
+  if (depth > MAX_DEPTH)
+    return none;
+  switch ((int)n->opcode) {
+  case IR_VIEW_AT: return size_expr(m, n->in[0], axis + (axis >= at), depth + 1);
+  case IR_VIEW_SLICE:
+    return clamped(m, val_expr(m, n->in[1u + ir_type_of(m, view).rank + axis], depth + 1));
+  case IR_VIEW_RESHAPE: return clamped(m, val_expr(m, n->in[1 + axis], depth + 1));
+  case IR_VIEW_TRANSPOSE: {
+    const struct ir_attr *perm = ir_get_attr(m, def, IR_ATTR_perm);
+    return size_expr(m, n->in[0], (uint32_t)perm->ints[axis], depth + 1);
+  }
+  case IR_VIEW_EVERY: {
+    struct expr e = size_expr(m, n->in[0], axis, depth + 1);
+    if (axis != at || !e.id)
+      return e;
+    struct expr count = expr_const(&m->exprs, ir_attr_int(m, def, IR_ATTR_count, 1));
+    return expr_op2(&m->exprs, EXPR_MUL, e, count);
+  }
+  default: return none;
+  }
+}
+
+struct expr ir_view_size(struct ir_module *m, struct ir_val view, uint32_t axis) {
+  return size_expr(m, view, axis, 0);
+}
+
 static struct expr val_expr(struct ir_module *m, struct ir_val v, int depth) {
   const struct expr none = {0};
   struct ir_op def = ir_value_at(m, v)->def;
@@ -159,6 +246,8 @@ static struct expr val_expr(struct ir_module *m, struct ir_val v, int depth) {
   const struct ir_opnode *n = ir_op_at(m, def);
   if (n->opcode == IR_CONST)
     return expr_const(&m->exprs, ir_attr_int(m, def, IR_ATTR_value, 0));
+  if (n->opcode == IR_DIM)
+    return size_expr(m, n->in[0], (uint32_t)ir_attr_int(m, def, IR_ATTR_axis, 0), depth + 1);
   static const struct {
     enum ir_opcode from;
     enum expr_op to;

@@ -18,6 +18,13 @@ struct ir_val ir_entry_arg(const struct ir_module *m, uint32_t arg);
 
 /* "A.stride0" and the like of an argument. */
 struct expr ir_arg_expr(struct ir_module *m, uint32_t arg, const char *property, int dim);
+/* Elements between coordinates of a dim, and what divides the address in bytes: of a scratch tensor
+ * too, which the launch lays out row-major, aligned to IR_SCRATCH_ALIGN. */
+#define IR_SCRATCH_ALIGN 256
+struct expr ir_arg_stride(struct ir_module *m, uint32_t arg, uint32_t dim);
+int64_t ir_arg_alignment(struct ir_module *m, uint32_t arg);
+/* The size of a dim of a view as a launch expression, or {0} where it is none. */
+struct expr ir_view_size(struct ir_module *m, struct ir_val view, uint32_t axis);
 
 int64_t ir_gcd(int64_t a, int64_t b);
 /* The largest power of two that divides d, at most `most` (a power of two). */
