@@ -61,7 +61,7 @@ struct lower {
   struct cg_uses uses;
   struct ir_intervals *intervals; /* of the scheduled module */
   bool failed;                    /* an error was reported */
-  struct cg_lval *val; /* per value of the scheduled module */
+  struct cg_lval *val;            /* per value of the scheduled module */
   uint32_t n_val;
   uint32_t threads, warps;
   struct ir_val lane, warp;
@@ -171,7 +171,7 @@ struct cg_access {
   uint32_t vdim, vec, align;
   const struct cg_view *view;        /* set by open; before bind at the latest */
   struct ir_val offset[IR_MAX_RANK]; /* index scalars */
-  struct ir_val rest[IR_MAX_RANK];   /* dims that repeat elements: repeats before the tile's first */
+  struct ir_val rest[IR_MAX_RANK]; /* dims that repeat elements: repeats before the tile's first */
   struct ir_val low[IR_MAX_RANK], high[IR_MAX_RANK]; /* s32: coordinates of the tile in the view */
   struct ir_val base;                                /* pointer to the tile's element 0 */
 };

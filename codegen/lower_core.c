@@ -22,8 +22,10 @@ void cg_leave_top(struct lower *l, struct ir_builder saved) {
   l->b = saved;
 }
 
+/* Kinds are small and close to each other, and so are ids: without a mix of its own a kind and an
+ * id could stand for another kind and another id. */
 static uint64_t key3(uint64_t kind, uint64_t a, uint64_t b) {
-  return hash_mix(hash_mix(kind, a), b);
+  return hash_mix(hash_mix(hash_mix(UINT64_C(0x6b696c6e), kind), a), b);
 }
 
 /* ---- scalars ---- */

@@ -60,8 +60,8 @@ static struct ir_val start_of(struct lower *l, struct cg_access *x, uint32_t d) 
   if (v->div == 1)
     return cg_mul(l, x->offset[d], v->stride);
   struct ir_val at = cg_add(l, x->offset[d], v->phase), count = cg_index(l, v->div), zero;
-  struct ir_val whole = ir_build1(&l->b, IR_FLOORDIV, ir_scalar(DT_INDEX), 2,
-                                  (struct ir_val[]){at, count});
+  struct ir_val whole =
+      ir_build1(&l->b, IR_FLOORDIV, ir_scalar(DT_INDEX), 2, (struct ir_val[]){at, count});
   int64_t c;
   zero = cg_index(l, 0);
   bool even = cg_is_const(l, v->phase, &c) && c == 0 &&
@@ -121,17 +121,34 @@ static struct ir_val ptr_add(struct lower *l, struct ir_val ptr, struct ir_val a
   return ir_build1(&l->b, IR_PTR_ADD, ir_type_of(l->m, ptr), 2, (struct ir_val[]){ptr, at});
 }
 
+/* Are the strides of a place known in the prologue: parameters and constants? */
+static bool is_early(const struct lower *l, const struct cg_access *x, const struct cg_place *p) {
+  int64_t c;
+  for (uint32_t j = 0; j < p->rank; j++) {
+    if (!is_strided(x, p->dims[j]))
+      continue;
+    struct ir_val stride = x->view->dim[p->dims[j]].stride;
+    if (ir_value_at(l->m, stride)->block.id != l->top.block.id && !cg_is_const(l, stride, &c))
+      return false;
+  }
+  return true;
+}
+
 struct cg_place cg_open_place(struct lower *l, const struct cg_access *x, uint32_t layout,
                               uint32_t rank, const int *dims) {
   struct cg_place p = {.layout = layout, .rank = rank};
-  struct ir_val coord[IR_MAX_RANK];
+  struct ir_val coord[IR_MAX_RANK] = {{0}};
   for (uint32_t j = 0; j < rank; j++)
     p.dims[j] = dims ? dims[j] : (int)j;
-  struct ir_builder saved = cg_enter_top(l);
+  bool early = is_early(l, x, &p);
+  struct ir_builder saved = l->b;
+  if (early)
+    saved = cg_enter_top(l);
   for (uint32_t j = 0; j < rank; j++)
     coord[j] = cg_thread_coord(l, layout, j);
   struct ir_val at = distance(l, x, &p, coord);
-  cg_leave_top(l, saved);
+  if (early)
+    cg_leave_top(l, saved);
   p.ptr = ptr_add(l, x->base, at);
   return p;
 }

@@ -230,8 +230,7 @@ static void open_reshape(struct lower *l, struct reshape *r, struct cg_view *v,
       continue;
     }
     r->old_size[r->n_old] = d->size_expr;
-    r->one[r->n_old] =
-        cg_is_many(l->m, d->size_expr) ? cg_bool(l, false) : equal(l, d->size, c1);
+    r->one[r->n_old] = cg_is_many(l->m, d->size_expr) ? cg_bool(l, false) : equal(l, d->size, c1);
     r->old[r->n_old++] = *d;
   }
   r->behind_old[r->n_old] = r->behind_new[r->n_new] = c1;
@@ -261,9 +260,10 @@ static void check_old(struct lower *l, struct cg_view *v, const struct reshape *
   for (uint32_t j = 0; j < r->n_new && !is_true(l, same); j++)
     same = or_of(l, same, same_dim(l, r, i, j));
   if (d->div != 1 && !is_true(l, same)) {
-    cg_error(l->m, l->ctx->diags, r->op, DIAG_LOWER_UNSUPPORTED,
-             "a reshape of a view that repeats elements (`:every`) is lowered to the GPU only where "
-             "that dim keeps its size for sure: reshape first");
+    cg_error(
+        l->m, l->ctx->diags, r->op, DIAG_LOWER_UNSUPPORTED,
+        "a reshape of a view that repeats elements (`:every`) is lowered to the GPU only where "
+        "that dim keeps its size for sure: reshape first");
     l->failed = true;
   }
   if (!is_whole(l, d)) {
@@ -305,8 +305,8 @@ static struct cg_view_dim new_dim(struct lower *l, const struct reshape *r, uint
   struct ir_val found = cg_bool(l, false);
   for (uint32_t i = r->n_old; i-- > 0 && !done;) {
     bool even = is_true(l, same_behind(l, r, i + 1, j + 1));
-    struct ir_val here = even || i == 0 ? cg_bool(l, true)
-                                        : cg_cmp(l, IR_LT, per, r->behind_old[i]);
+    struct ir_val here =
+        even || i == 0 ? cg_bool(l, true) : cg_cmp(l, IR_LT, per, r->behind_old[i]);
     struct ir_val stride = r->to_left[i];
     if (!even) {
       struct ir_val parts = per;

@@ -261,10 +261,11 @@ static void reshape(struct ir_module *m, struct cg_view_fact *f, struct ir_val v
   old.rank = 0;
   for (uint32_t i = 0; i < f->rank; i++) {
     const struct cg_dim_fact *x = &f->dim[i];
-    if (is_one(m, x->size)) {
+    /* The one element of a dim of one goes with the dim: it must be in range. */
+    if (!cg_is_many(m, x->size))
       f->inside = f->inside && x->from_zero && (is_whole(x) || x->end_least >= 1);
+    if (is_one(m, x->size))
       continue;
-    }
     whole = whole && is_whole(x);
     old.dim[old.rank++] = *x;
   }

@@ -221,7 +221,7 @@ void cg_test_begin_module(struct cg_test *t, const char *text) {
   uint32_t file = diag_add_file(&t->diags, "test.tir", text, strlen(text));
   t->tile = ir_parse(&t->mem.arena, &t->diags, file, text, strlen(text));
   if (!t->tile)
-    fail_msg("%s\n%s", text, cg_test_messages(t));
+    fail_msg("%s\n%s", cg_test_messages(t), text);
 }
 
 void cg_test_simplify(struct cg_test *t) {
