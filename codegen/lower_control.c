@@ -274,6 +274,13 @@ static void lower_scalar(struct lower *l, struct ir_op o) {
   cg_set_scalar(l, v, cg_scalar_op(l, o, in));
 }
 
+static void lower_dim(struct lower *l, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(l->m, o);
+  int64_t axis = ir_attr_int(l->m, o, IR_ATTR_axis, 0);
+  struct ir_val v = n->out[0];
+  cg_set_scalar(l, v, cg_view_size(l, &cg_view_at(l, n->in[0])->dim[axis]));
+}
+
 static void lower_assert(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   struct ir_val v = ir_op_at(m, o)->in[0];
@@ -338,8 +345,7 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
   else if (ir_is_view_op(c))
     cg_lower_view(l, o);
   else if (c == IR_DIM)
-    cg_set_scalar(l, n->out[0],
-                  cg_view_at(l, n->in[0])->dim[ir_attr_int(m, o, IR_ATTR_axis, 0)].size);
+    lower_dim(l, o);
   else if (n->n_out == 1 && ir_type_of(m, n->out[0]).kind == IR_SCALAR)
     lower_scalar(l, o);
   else if (c == IR_RESHAPE && !cg_is_smem_only(m, &l->uses, n->out[0]) && reshuffles(l, o))

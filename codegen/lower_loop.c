@@ -68,7 +68,7 @@ static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_va
     return cg_index(l, ir_attr_int(m, def, IR_ATTR_value, 0));
   if (ir_op_at(m, def)->opcode == IR_DIM) {
     const struct cg_view *view = shifted_view(l, x, ir_op_at(m, def)->in[0], at);
-    return view->dim[ir_attr_int(m, def, IR_ATTR_axis, 0)].size;
+    return cg_view_size(l, &view->dim[ir_attr_int(m, def, IR_ATTR_axis, 0)]);
   }
   for (uint32_t i = 0; i < n; i++)
     in[i] = shifted(l, x, ir_op_at(m, def)->in[i], at);

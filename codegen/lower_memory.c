@@ -45,7 +45,7 @@ static struct ir_val clamp(struct lower *l, struct ir_val v, int64_t most) {
 void cg_bind_edges(struct lower *l, struct cg_access *x, uint32_t d) {
   const struct cg_view_dim *v = &x->view->dim[d];
   if (x->masks[d] & IR_MASK_END) {
-    x->high[d] = clamp(l, cg_op2(l, IR_SUB, v->end, x->offset[d]), x->tile.dim[d]);
+    x->high[d] = clamp(l, cg_op2(l, IR_SUB, cg_view_end(l, v), x->offset[d]), x->tile.dim[d]);
     if (d == 0) /* nothing is in range: said along the first dim */
       x->high[d] = cg_select(l, x->view->inside, x->high[d], cg_s32(l, 0));
   }
@@ -98,7 +98,7 @@ static struct ir_val distance(struct lower *l, const struct cg_access *x, const 
   return at;
 }
 
-/* Elements from the tile's start to coordinate c, s32, along a dim that repeats each `div` times. */
+/* Elements from the tile's start to coordinate c, s32, in a dim that repeats each `div` times. */
 static struct ir_val repeated(struct lower *l, const struct cg_access *x, uint32_t d,
                               struct ir_val c, int64_t cover) {
   const struct cg_view_dim *v = &x->view->dim[d];

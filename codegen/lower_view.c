@@ -42,6 +42,20 @@ struct ir_val cg_view_step(struct lower *l, const struct cg_view_dim *d, struct 
   return cg_mul(l, quotient(l, cg_add(l, x, d->phase), d->div), d->stride);
 }
 
+/* Whole dims of an argument become parameters of the kernel only where someone asks. */
+static void ask(struct lower *l, struct cg_view_dim *d) {
+  if (!d->size.id)
+    d->size = d->end = cg_launch_index(l, d->size_expr);
+}
+
+struct ir_val cg_view_size(struct lower *l, const struct cg_view_dim *d) {
+  return d->size.id ? d->size : cg_launch_index(l, d->size_expr);
+}
+
+struct ir_val cg_view_end(struct lower *l, const struct cg_view_dim *d) {
+  return d->end.id ? d->end : cg_launch_index(l, d->size_expr);
+}
+
 static struct cg_view *of_arg(struct lower *l, uint32_t arg) {
   struct ir_module *m = l->m;
   struct cg_view *v = ARENA_NEW(l->a, struct cg_view);
@@ -54,11 +68,10 @@ static struct cg_view *of_arg(struct lower *l, uint32_t arg) {
     struct cg_view_dim *x = &v->dim[d];
     int64_t size;
     x->size_expr = m->args.at[arg].dim[d];
-    x->size = x->end = cg_launch_index(l, x->size_expr);
     x->start = x->phase = zero;
     x->stride = cg_launch_index(l, ir_arg_stride(m, arg, d));
     x->div = 1;
-    x->one = cg_is_const(l, x->size, &size) && size == 1;
+    x->one = ir_expr_value(m, x->size_expr, &size) && size == 1;
   }
   return v;
 }
@@ -78,8 +91,9 @@ const struct cg_view *cg_view_at(struct lower *l, struct ir_val v) {
 /* ---- at, slice, every ---- */
 
 static void at(struct lower *l, struct cg_view *v, uint32_t axis, struct ir_val x, bool sure) {
-  const struct cg_view_dim d = v->dim[axis];
+  struct cg_view_dim d = v->dim[axis];
   if (!sure) {
+    ask(l, &d);
     struct ir_val in_range = cg_cmp(l, IR_GE, x, d.start);
     in_range = and_of(l, in_range, cg_cmp(l, IR_LT, x, d.end));
     v->inside = and_of(l, v->inside, in_range);
@@ -104,6 +118,7 @@ static void slice(struct lower *l, struct ir_op o, struct cg_view *v, uint32_t k
   struct ir_val offset = in[k], size = in[v->rank + k];
   struct cg_view_dim *d = &v->dim[k];
   int64_t c;
+  ask(l, d);
   if (!ir_val_is_nonneg(l->m, len) && !is_between(l, len, 0, INT64_MAX))
     size = max0(l, size);
   if (!to->bounded && !is_between(l, len, INT64_MIN, MAX_EXTENT))
@@ -126,7 +141,8 @@ static void slice(struct lower *l, struct ir_op o, struct cg_view *v, uint32_t k
     d->end = min_of(l, max0(l, cg_op2(l, IR_SUB, d->end, near)), size);
   if (is_zero(l, offset))
     return;
-  d->start = to->from_zero ? cg_index(l, 0) : max0(l, cg_op2(l, IR_SUB, d->start, near));
+  if (!to->from_zero)
+    d->start = min_of(l, max0(l, cg_op2(l, IR_SUB, d->start, near)), size);
   struct ir_val from = cg_add(l, offset, d->phase), whole = quotient(l, from, d->div);
   v->base = cg_add(l, v->base, cg_mul(l, whole, d->stride));
   if (d->div > 1 && !to->phase)
@@ -147,6 +163,7 @@ static void every(struct lower *l, struct cg_view *v, uint32_t axis, int64_t n,
                   const struct cg_dim_fact *to) {
   struct cg_view_dim *d = &v->dim[axis];
   int64_t div;
+  ask(l, d);
   if (__builtin_mul_overflow(d->div, n, &div) || div > MAX_EXTENT) {
     fails_unless(l, v, cg_bool(l, false), "a view with a dim longer than 2^62");
     return;
@@ -167,9 +184,10 @@ static void every(struct lower *l, struct cg_view *v, uint32_t axis, int64_t n,
 /* ---- reshape ---- */
 
 /* Dims of before and after, and how many elements lie behind each: suffix products. Where the
- * products of dims i.. and j.. are equal, a group of dims ends on both sides; where those of i + 1..
- * and j + 1.. are too, the dims are the same. That is what the interpreter finds by walking, here
- * for sizes of which nothing is known before the launch; what is known of them is folded. */
+ * products of dims i.. and j.. are equal, a group of dims ends on both sides; where those of
+ * i + 1.. and j + 1.. are too, the dims are the same. That is what the interpreter finds by
+ * walking, here for sizes of which nothing is known before the launch; what is known of them is
+ * folded. */
 struct reshape {
   struct ir_op op;
   uint32_t n_old, n_new;
@@ -223,7 +241,8 @@ static void open_reshape(struct lower *l, struct reshape *r, struct cg_view *v,
                          const struct ir_val *size, const struct cg_view_fact *to) {
   struct ir_val c1 = cg_index(l, 1);
   for (uint32_t i = 0; i < v->rank; i++) {
-    const struct cg_view_dim *d = &v->dim[i];
+    struct cg_view_dim *d = &v->dim[i];
+    ask(l, d);
     if (d->one) {
       if (!is_whole(l, d))
         v->inside = and_of(l, v->inside, cg_cmp(l, IR_LT, d->start, d->end));
@@ -252,7 +271,7 @@ static void open_reshape(struct lower *l, struct reshape *r, struct cg_view *v,
   r->none = equal(l, r->behind_old[0], cg_index(l, 0));
 }
 
-/* What an access demands of old dim i: whole, if it is split or joined; and the next one right
+/* What an access demands of old dim i: whole, if it is split or joined; and the next right
  * behind it, if no group ends between them. A dim of one element needs to be in range only. */
 static void check_old(struct lower *l, struct cg_view *v, const struct reshape *r, uint32_t i) {
   const struct cg_view_dim *d = &r->old[i];

@@ -45,7 +45,8 @@ bool cg_is_many(struct ir_module *m, struct expr e);
 /* ---- lower_view.c ---- */
 
 struct cg_view_dim {
-  struct ir_val size, start, end, stride, phase; /* index scalars */
+  struct ir_val start, stride, phase; /* index scalars */
+  struct ir_val size, end;            /* index scalars; 0: of size_expr, not asked for yet */
   int64_t div;
   struct expr size_expr; /* or {0} */
   bool one;              /* the size is surely 1 */
@@ -62,6 +63,9 @@ struct cg_view {
 
 /* The view that a value of the scheduled module is; it was lowered before. */
 const struct cg_view *cg_view_at(struct lower *l, struct ir_val v);
+/* A dim's size and end, asked for here. */
+struct ir_val cg_view_size(struct lower *l, const struct cg_view_dim *d);
+struct ir_val cg_view_end(struct lower *l, const struct cg_view_dim *d);
 /* Lowers an op that makes a view of a view; `in`: its scalar operands, lowered. */
 const struct cg_view *cg_make_view(struct lower *l, struct ir_op o, const struct cg_view *from,
                                    const struct ir_val *in);

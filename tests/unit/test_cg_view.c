@@ -1,6 +1,6 @@
 /* Views on the GPU's way: random chains of view ops over a tensor of any rank, loads and stores
- * through them at offsets that may lie outside, in and out of loops. What they are lowered to, run on
- * the host, gives the interpreter's bits, and fails where the interpreter does. */
+ * through them at offsets that may lie outside, in and out of loops. What they are lowered to, run
+ * on the host, gives the interpreter's bits, and fails where the interpreter does. */
 #include "help_cg.h"
 #include "help_gen_ir.h"
 
