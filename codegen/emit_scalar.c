@@ -10,7 +10,8 @@
 
 bool emit_is_scalar(enum ir_opcode o) {
   return (o >= IR_ADD && o <= IR_CAST) || o == IR_THREAD_ID || o == IR_WARP_ID || o == IR_LANE_ID ||
-         o == IR_BLOCK_ID || o == IR_DIGITS || o == IR_PTR_ADD || o == IR_SHUFFLE;
+         o == IR_BLOCK_ID || o == IR_DIGITS || o == IR_PTR_ADD || o == IR_SHUFFLE ||
+         o == IR_RANDOM || o == IR_TO_BITS || o == IR_FROM_BITS;
 }
 
 const char *emit_const(struct emit *e, enum dtype t, int64_t i, double f) {
@@ -191,6 +192,10 @@ static const char *arithmetic(struct emit *e, enum ir_opcode o, enum dtype t, co
     return arena_printf(e->a, wide ? "1.0 / (1.0 + exp(-%s))" : "1.0f / (1.0f + expf(-%s))", x);
   case IR_SIN: return call1(e, wide ? "sin" : "sinf", x);
   case IR_COS: return call1(e, wide ? "cos" : "cosf", x);
+  case IR_FLOOR: return call1(e, wide ? "floor" : "floorf", x);
+  case IR_CEIL: return call1(e, wide ? "ceil" : "ceilf", x);
+  case IR_ROUND: return call1(e, wide ? "rint" : "rintf", x);
+  case IR_TRUNC: return call1(e, wide ? "trunc" : "truncf", x);
   default: KILN_UNREACHABLE();
   }
 }
@@ -238,6 +243,35 @@ static const char *shuffle(struct emit *e, struct ir_op o, enum dtype t, const c
                       small ? "(int)" : "", x, mask);
 }
 
+/* Bits of a scalar of dtype t, as an unsigned integer. */
+static const char *to_bits(struct emit *e, enum dtype t, enum dtype word, const char *x) {
+  const char *u = "";
+  if (t == DT_F32)
+    u = "__float_as_uint";
+  else if (t == DT_F64)
+    u = "(unsigned long long)__double_as_longlong";
+  else if (dtype_bits(t) == 8)
+    u = "(unsigned char)";
+  else if (t == DT_S32)
+    u = "(unsigned)";
+  return dtype_bits(t) == 4
+             ? arena_printf(e->a, "(%s)(%s & 15)", emit_dtype(word), x)
+             : arena_printf(e->a, u[0] == '(' && t != DT_F64 ? "(%s)%s%s" : "(%s)%s(%s)",
+                            emit_dtype(word), u, x);
+}
+
+static const char *from_bits(struct emit *e, enum dtype t, const char *x) {
+  if (t == DT_F32)
+    return arena_printf(e->a, "__uint_as_float((unsigned)%s)", x);
+  if (t == DT_F64)
+    return arena_printf(e->a, "__longlong_as_double(%s)", x);
+  if (dtype_bits(t) == 4)
+    return arena_printf(
+        e->a,
+        t == DT_S4 ? "(signed char)((signed char)(%s << 4) >> 4)" : "(unsigned char)(%s & 15)", x);
+  return arena_printf(e->a, "(%s)%s", emit_dtype(t), x);
+}
+
 const char *emit_scalar(struct emit *e, struct ir_op o) {
   static const char *const signs[] = {"==", "!=", "<", "<=", ">", ">="};
   const struct ir_opnode *n = ir_op_at(e->m, o);
@@ -253,6 +287,11 @@ const char *emit_scalar(struct emit *e, struct ir_op o) {
   case IR_DIGITS: return digits(e, o);
   case IR_PTR_ADD: return infix(e, "+", x[0], x[1]);
   case IR_SHUFFLE: return shuffle(e, o, t, x[0]);
+  case IR_RANDOM:
+    return arena_printf(e->a, "%s(%s, %s, %d)", emit_use(e, EMIT_RANDOM_WORD), x[0], x[1],
+                        (int)ir_attr_int(e->m, o, IR_ATTR_word, 0));
+  case IR_TO_BITS: return to_bits(e, t, (enum dtype)ir_type_of(e->m, n->out[0]).dtype, x[0]);
+  case IR_FROM_BITS: return from_bits(e, (enum dtype)ir_type_of(e->m, n->out[0]).dtype, x[0]);
   case IR_SELECT: return arena_printf(e->a, "%s ? %s : %s", x[0], x[1], x[2]);
   case IR_CAST: return emit_cast(e, t, (enum dtype)ir_type_of(e->m, n->out[0]).dtype, x[0]);
   case IR_FLOORDIV:

@@ -228,6 +228,50 @@ struct layout *cg_layout_reshape(struct arena *a, const struct layout *l, uint32
   return r;
 }
 
+struct layout *cg_layout_refine(struct arena *a, const struct layout *l, uint32_t dim,
+                                uint32_t parts) {
+  int64_t shape[LAYOUT_MAX_RANK];
+  for (uint32_t d = 0; d < l->rank; d++)
+    shape[d] = l->shape[d] * (d == dim ? (int64_t)parts : 1);
+  struct layout *x = layout_new(a, l->rank, shape);
+  add1(a, x, LAYOUT_REG, parts, dim, 1);
+  for (uint32_t i = 0; i < l->modes.n; i++) {
+    struct layout_mode m = l->modes.at[i];
+    m.step[dim] *= parts;
+    layout_add(a, x, m.hw, m.extent, m.step);
+  }
+  return x;
+}
+
+struct layout *cg_layout_coarsen(struct arena *a, const struct layout *l, uint32_t dim,
+                                 uint32_t parts) {
+  int64_t shape[LAYOUT_MAX_RANK];
+  for (uint32_t d = 0; d < l->rank; d++)
+    shape[d] = l->shape[d] / (d == dim ? (int64_t)parts : 1);
+  struct layout *x = layout_new(a, l->rank, shape);
+  uint32_t left = parts; /* of the parts, those whose digit has not come yet */
+  for (uint32_t i = 0; i < l->modes.n; i++) {
+    struct layout_mode m = l->modes.at[i];
+    if (left > 1) {
+      uint32_t take = m.extent < left ? m.extent : left;
+      for (uint32_t d = 0; d < l->rank; d++)
+        if (m.hw != LAYOUT_REG || m.step[d] != (d == dim ? (int64_t)(parts / left) : 0))
+          return NULL;
+      if (m.extent % take || left % take)
+        return NULL;
+      left /= take;
+      m.extent /= take;
+      m.step[dim] *= take;
+    }
+    if (m.step[dim] % parts)
+      return NULL;
+    m.step[dim] /= parts;
+    if (m.extent > 1)
+      layout_add(a, x, m.hw, m.extent, m.step);
+  }
+  return left > 1 ? NULL : x;
+}
+
 /* ---- questions ---- */
 
 int64_t cg_layout_cover(const struct layout *l, uint32_t dim) {

@@ -47,6 +47,13 @@ struct layout *cg_layout_permute(struct arena *a, const struct layout *l, const 
 struct layout *cg_layout_reshape(struct arena *a, const struct layout *l, uint32_t rank,
                                  const int64_t *shape);
 
+/* The same elements in parts, `parts` of each along dim, which a thread holds in registers side by
+ * side; and back: NULL if the parts of an element are not so. */
+struct layout *cg_layout_refine(struct arena *a, const struct layout *l, uint32_t dim,
+                                uint32_t parts);
+struct layout *cg_layout_coarsen(struct arena *a, const struct layout *l, uint32_t dim,
+                                 uint32_t parts);
+
 /* One past the largest coordinate along dim; beyond the shape it is padding. */
 int64_t cg_layout_cover(const struct layout *l, uint32_t dim);
 /* Do all threads hold the same one element or elements of an axis? */

@@ -77,6 +77,10 @@ bool cg_has_lowering(enum ir_opcode o) {
   case IR_SIGMOID:
   case IR_SIN:
   case IR_COS:
+  case IR_FLOOR:
+  case IR_CEIL:
+  case IR_ROUND:
+  case IR_TRUNC:
   case IR_AND:
   case IR_OR:
   case IR_XOR:
@@ -91,9 +95,16 @@ bool cg_has_lowering(enum ir_opcode o) {
   case IR_GE:
   case IR_SELECT:
   case IR_CAST:
+  case IR_BITCAST:
+  case IR_RANDOM:
   case IR_REDUCE_SUM:
   case IR_REDUCE_MAX:
   case IR_REDUCE_MIN:
+  case IR_REDUCE_ANY:
+  case IR_REDUCE_ALL:
+  case IR_ARGMAX:
+  case IR_ARGMIN:
+  case IR_SCAN_SUM:
   case IR_DOT:
   case IR_LOAD:
   case IR_STORE:

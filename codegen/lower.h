@@ -89,6 +89,10 @@ struct ir_val cg_muli(struct lower *l, struct ir_val a, int64_t c);
 struct ir_val cg_cmp(struct lower *l, enum ir_opcode o, struct ir_val a, struct ir_val b);
 struct ir_val cg_select(struct lower *l, struct ir_val c, struct ir_val x, struct ir_val y);
 struct ir_val cg_cast(struct lower *l, struct ir_val v, enum dtype t);
+/* What the lane whose number differs by the bits of `mask` has. */
+struct ir_val cg_shuffle(struct lower *l, struct ir_val v, int64_t mask);
+/* An integer constant of dtype t. */
+struct ir_val cg_int(struct lower *l, enum dtype t, int64_t c);
 /* Digits of x: pairs (extent, step); folds what is constant or trivial. */
 struct ir_val cg_digits(struct lower *l, struct ir_val x, uint32_t n, const int64_t *map);
 
@@ -244,8 +248,21 @@ void cg_lower_smem_load(struct lower *l, struct ir_op o);
  * memory */
 void cg_lower_convert(struct lower *l, struct ir_op o);
 
-/* ---- lower_reduce.c ---- */
+/* ---- lower_reduce.c, lower_scan.c ---- */
 void cg_lower_reduce(struct lower *l, struct ir_op o);
+void cg_lower_scan(struct lower *l, struct ir_op o);
+/* The dtype that values of dtype t are summed or compared in. */
+enum dtype cg_fold_type(enum dtype t);
+/* Fragment `from` as one of type t: rounded once; where `wraps`, integers modulo their width, where
+ * a cast would saturate. */
+uint32_t cg_narrow_sums(struct lower *l, uint32_t from, struct ir_type t, bool wraps);
+
+/* ---- lower_bits.c ---- */
+
+/* Element r of a bitcast. */
+struct ir_val cg_eval_bitcast(struct lower *l, struct ir_op o, struct ir_val r, uint32_t layout);
+/* Of a scalar: as wide as it. */
+struct ir_val cg_bitcast(struct lower *l, struct ir_val v, enum dtype to);
 
 /* ---- lower_dot.c, lower_dot_mma.c, lower_dot_fma.c ---- */
 

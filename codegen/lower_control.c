@@ -268,6 +268,10 @@ static void lower_scalar(struct lower *l, struct ir_op o) {
     cg_set_scalar(l, v, cg_fget(l, frag, cg_s32(l, 0)));
     return;
   }
+  if (n->opcode == IR_BITCAST) {
+    cg_set_scalar(l, v, cg_bitcast(l, cg_scalar(l, n->in[0]), (enum dtype)ir_type_of(m, v).dtype));
+    return;
+  }
   KILN_ASSERT(cg_is_elementwise(n->opcode));
   for (uint32_t i = 0; i < n->n_in; i++)
     in[i] = cg_scalar(l, n->in[i]);
@@ -338,6 +342,8 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_dot(l, o);
   else if (cg_is_reduce(c))
     cg_lower_reduce(l, o);
+  else if (c == IR_SCAN_SUM)
+    cg_lower_scan(l, o);
   else if (c == IR_CONVERT)
     cg_lower_convert(l, o);
   else if (c == IR_ASSERT)

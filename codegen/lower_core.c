@@ -22,19 +22,24 @@ void cg_leave_top(struct lower *l, struct ir_builder saved) {
   l->b = saved;
 }
 
-/* Kinds are small and close to each other, and so are ids: without a mix of its own a kind and an
- * id could stand for another kind and another id. */
-static uint64_t key3(uint64_t kind, uint64_t a, uint64_t b) {
-  return hash_mix(hash_mix(hash_mix(UINT64_C(0x6b696c6e), kind), a), b);
+/* Exact: kind below 16, a 32 bits, b below 2^28. */
+static uint64_t key3(uint64_t kind, uint32_t a, uint32_t b) {
+  KILN_ASSERT(kind < 16 && b < 1u << 28);
+  return kind << 60 | (uint64_t)b << 32 | a;
 }
 
 /* ---- scalars ---- */
 
 static struct ir_val constant(struct lower *l, enum dtype t, int64_t c) {
-  uint64_t key = key3(1000 + t, (uint64_t)c, 0);
-  uint32_t *have = map_get(&l->consts, key);
-  if (have)
-    return (struct ir_val){*have};
+  /* Different constants may have one hash: the next number is tried then. */
+  uint64_t key = hash_mix(1000 + t, (uint64_t)c);
+  for (uint32_t *have; (have = map_get(&l->consts, key)) != NULL; key++) {
+    struct ir_val v = {*have};
+    const struct ir_attr *have_c = ir_get_attr(l->m, ir_value_at(l->m, v)->def, IR_ATTR_value);
+    if (ir_type_of(l->m, v).dtype == t &&
+        (dtype_is_float(t) ? have_c->f == (double)c : have_c->i == c))
+      return v;
+  }
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val v = ir_const_int(&l->b, t, c);
   cg_leave_top(l, saved);
@@ -49,6 +54,10 @@ struct ir_val cg_s32(struct lower *l, int64_t c) {
 
 struct ir_val cg_index(struct lower *l, int64_t c) {
   return constant(l, DT_INDEX, c);
+}
+
+struct ir_val cg_int(struct lower *l, enum dtype t, int64_t c) {
+  return constant(l, t, c);
 }
 
 struct ir_val cg_bool(struct lower *l, bool c) {
@@ -165,6 +174,12 @@ struct ir_val cg_cast(struct lower *l, struct ir_val v, enum dtype t) {
   if (cg_is_const(l, v, &c) && (t == DT_INDEX || (t == DT_S32 && c == (int32_t)c)))
     return constant(l, t, c);
   return ir_build1(&l->b, IR_CAST, ir_scalar(t), 1, &v);
+}
+
+struct ir_val cg_shuffle(struct lower *l, struct ir_val v, int64_t mask) {
+  struct ir_val r = ir_build1(&l->b, IR_SHUFFLE, ir_type_of(l->m, v), 1, &v);
+  cg_set_int(l->m, ir_value_at(l->m, r)->def, IR_ATTR_mask, mask);
+  return r;
 }
 
 /* x = high * by + low with a constant low below by: as loops over registers count. */

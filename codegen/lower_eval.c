@@ -34,7 +34,14 @@ struct ir_val cg_scalar_op(struct lower *l, struct ir_op o, const struct ir_val 
                (t == DT_INDEX || t == DT_S32 || t == DT_BOOL);
   if (folds)
     return cg_op2(l, c, in[0], in[1]);
-  return ir_build1(&l->b, c, ir_scalar(t), n->n_in, in);
+  struct ir_attr attrs[2];
+  uint32_t n_attrs = n->n_attrs < 2 ? n->n_attrs : 2;
+  for (uint32_t i = 0; i < n_attrs; i++)
+    attrs[i] = n->attrs[i];
+  struct ir_val v = ir_build1(&l->b, c, ir_scalar(t), n->n_in, in);
+  for (uint32_t i = 0; i < n_attrs; i++)
+    ir_set_attr(l->m, ir_value_at(l->m, v)->def, attrs[i]);
+  return v;
 }
 
 /* Registers of a layout to those of its slice in which the dims grown by a broadcast are 1. */
@@ -83,6 +90,8 @@ static struct ir_val eval_op(struct lower *l, struct ir_val v, struct ir_val r, 
     return eval_broadcast(l, o, r, layout);
   if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE)
     return cg_eval(l, n->in[0], r, cg_layout_of(l, n->in[0]));
+  if (n->opcode == IR_BITCAST)
+    return cg_eval_bitcast(l, o, r, layout);
   KILN_ASSERT(cg_is_elementwise(n->opcode));
   struct ir_val in[3] = {{0}};
   uint32_t n_in = n->n_in;
@@ -167,7 +176,8 @@ static bool is_cheap(const struct lower *l, struct ir_op o) {
 }
 
 static bool is_lazy(enum ir_opcode c) {
-  return cg_is_elementwise(c) || c == IR_BROADCAST || c == IR_TRANSPOSE || c == IR_RESHAPE;
+  return cg_is_elementwise(c) || c == IR_BROADCAST || c == IR_TRANSPOSE || c == IR_RESHAPE ||
+         c == IR_BITCAST;
 }
 
 static uint32_t value_regs(const struct lower *l, struct ir_val v) {

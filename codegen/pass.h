@@ -28,7 +28,7 @@ void cg_error(const struct ir_module *m, struct diag_sink *diags, struct ir_op o
 /* Does the lowering know this tile op? */
 bool cg_has_lowering(enum ir_opcode o);
 /* Each element of the result depends on the same element of the operands alone: arithmetic, math,
- * bits, comparisons, select, cast. */
+ * bits, comparisons, select, cast, random numbers (of a counter). */
 bool cg_is_elementwise(enum ir_opcode o);
 bool cg_is_reduce(enum ir_opcode o);
 /* A tile that costs nothing to compute again wherever it is needed, in whatever layout: splats,

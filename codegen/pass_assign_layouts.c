@@ -67,6 +67,8 @@ static void tie_op(struct solver *s, struct ir_op o) {
   if (cg_is_elementwise(n->opcode)) {
     for (uint32_t i = 0; i < n->n_in; i++)
       tie(s, n->in[i], n->out[0]);
+  } else if (n->opcode == IR_SCAN_SUM) {
+    tie(s, n->in[0], n->out[0]);
   } else if (n->opcode == IR_DOT) {
     tie(s, n->in[2], n->out[0]);
   } else if (n->opcode == IR_FOR) {
@@ -100,6 +102,24 @@ static uint32_t grown_dims(struct ir_type from, struct ir_type to) {
   return dims;
 }
 
+/* How many elements of a bitcast's narrower type are one of the wider; `narrows`: the operand's is
+ * the wider. */
+static uint32_t bitcast_parts(const struct ir_module *m, struct ir_op o, bool *narrows) {
+  uint32_t in = dtype_bits((enum dtype)ir_type_of(m, ir_op_at(m, o)->in[0]).dtype);
+  uint32_t out = dtype_bits((enum dtype)ir_type_of(m, ir_op_at(m, o)->out[0]).dtype);
+  *narrows = in > out;
+  return in > out ? in / out : out / in;
+}
+
+/* The layout on the other side of a bitcast. */
+static const struct layout *through_bitcast(struct solver *s, struct ir_op o,
+                                            const struct layout *l, bool forward) {
+  bool narrows;
+  uint32_t parts = bitcast_parts(s->m, o, &narrows), last = l->rank - 1;
+  return narrows == forward ? cg_layout_refine(s->a, l, last, parts)
+                            : cg_layout_coarsen(s->a, l, last, parts);
+}
+
 /* The layout that the result of o has if its operand has l, or NULL if o does not say. */
 static const struct layout *forward(struct solver *s, struct ir_op o, const struct layout *l) {
   const struct ir_opnode *n = ir_op_at(s->m, o);
@@ -110,6 +130,8 @@ static const struct layout *forward(struct solver *s, struct ir_op o, const stru
     return cg_layout_permute(s->a, l, ir_get_attr(s->m, o, IR_ATTR_perm)->ints);
   if (n->opcode == IR_RESHAPE)
     return cg_layout_reshape(s->a, l, out.rank, out.dim);
+  if (n->opcode == IR_BITCAST)
+    return through_bitcast(s, o, l, true);
   return NULL;
 }
 
@@ -128,11 +150,14 @@ static const struct layout *backward(struct solver *s, struct ir_op o, const str
   }
   if (n->opcode == IR_RESHAPE)
     return cg_layout_reshape(s->a, l, in.rank, in.dim);
+  if (n->opcode == IR_BITCAST)
+    return through_bitcast(s, o, l, false);
   return NULL;
 }
 
 static bool relates(enum ir_opcode o) {
-  return cg_is_reduce(o) || o == IR_BROADCAST || o == IR_TRANSPOSE || o == IR_RESHAPE;
+  return cg_is_reduce(o) || o == IR_BROADCAST || o == IR_TRANSPOSE || o == IR_RESHAPE ||
+         o == IR_BITCAST;
 }
 
 static void fix(struct solver *s, uint32_t class, const struct layout *l) {
@@ -200,7 +225,8 @@ static const struct layout *memory_layout(struct solver *s, uint32_t class) {
   for (uint32_t i = 0; i < s->ops.n; i++) {
     struct ir_op o = s->ops.at[i];
     const struct ir_opnode *n = ir_op_at(m, o);
-    if (cg_is_reduce(n->opcode) && s->has_class[n->in[0].id] && find(s, n->in[0].id) == class)
+    if ((cg_is_reduce(n->opcode) || n->opcode == IR_SCAN_SUM) && s->has_class[n->in[0].id] &&
+        find(s, n->in[0].id) == class)
       reduce_axis = (int)ir_attr_int(m, o, IR_ATTR_axis, 0);
     if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
       continue;
@@ -301,11 +327,15 @@ static bool is_replicated(const struct layout *l) {
 static void insert_converts(struct solver *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode n = *ir_op_at(m, o);
-  if (n.opcode == IR_BROADCAST) {
+  bool narrows = false;
+  if (n.opcode == IR_BITCAST)
+    bitcast_parts(m, o, &narrows);
+  if (n.opcode == IR_BROADCAST || (n.opcode == IR_BITCAST && !narrows)) {
     const struct layout *l = layout_of(s, n.out[0]);
     if (l && layout_of(s, n.in[0]))
       want_operand(s, o, 0, backward(s, o, l));
-  } else if (cg_is_reduce(n.opcode) || n.opcode == IR_TRANSPOSE || n.opcode == IR_RESHAPE) {
+  } else if (cg_is_reduce(n.opcode) || n.opcode == IR_TRANSPOSE || n.opcode == IR_RESHAPE ||
+             n.opcode == IR_BITCAST) {
     const struct layout *l = layout_of(s, n.in[0]);
     if (l && layout_of(s, n.out[0]))
       makes_result(s, o, forward(s, o, l));
@@ -340,7 +370,7 @@ static bool needs_class(struct solver *s, struct ir_val v) {
   for (uint32_t i = s->uses.first[v.id]; i; i = s->uses.list.at[i].next) {
     enum ir_opcode c = ir_op_at(s->m, s->uses.list.at[i].op)->opcode;
     if (c == IR_STORE || c == IR_TRANSPOSE || c == IR_RESHAPE || c == IR_ITEM || c == IR_ASSERT ||
-        cg_is_reduce(c) || (c == IR_DOT && s->uses.list.at[i].operand < 2))
+        c == IR_BITCAST || cg_is_reduce(c) || (c == IR_DOT && s->uses.list.at[i].operand < 2))
       return true;
   }
   return false;

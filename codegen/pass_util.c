@@ -41,15 +41,19 @@ void cg_error(const struct ir_module *m, struct diag_sink *diags, struct ir_op o
 }
 
 bool cg_is_elementwise(enum ir_opcode o) {
-  return (o >= IR_ADD && o <= IR_CAST);
+  return (o >= IR_ADD && o <= IR_CAST) || o == IR_RANDOM;
 }
 _Static_assert(IR_ADD < IR_FMA && IR_FMA < IR_EXP && IR_EXP < IR_COS && IR_COS < IR_AND &&
                    IR_AND < IR_SHR && IR_SHR < IR_EQ && IR_EQ < IR_GE && IR_GE < IR_SELECT &&
                    IR_CAST == IR_SELECT + 1 && IR_CAST < IR_REDUCE_SUM,
                "elementwise ops are one run of ops.def");
 
+_Static_assert(IR_REDUCE_SUM < IR_REDUCE_ALL && IR_REDUCE_ALL < IR_ARGMAX &&
+                   IR_ARGMIN + 1 == IR_SCAN_SUM && IR_ARGMIN - IR_REDUCE_SUM == 6,
+               "reductions are one run of ops.def");
+
 bool cg_is_reduce(enum ir_opcode o) {
-  return o == IR_REDUCE_SUM || o == IR_REDUCE_MAX || o == IR_REDUCE_MIN;
+  return o >= IR_REDUCE_SUM && o <= IR_ARGMIN;
 }
 
 static bool is_free(const struct ir_module *m, struct ir_val v, int depth) {
@@ -59,7 +63,7 @@ static bool is_free(const struct ir_module *m, struct ir_val v, int depth) {
   const struct ir_opnode *n = ir_op_at(m, def);
   if (n->opcode == IR_SPLAT || n->opcode == IR_IOTA)
     return true;
-  if (n->opcode != IR_BROADCAST && !cg_is_elementwise(n->opcode))
+  if ((n->opcode != IR_BROADCAST && !cg_is_elementwise(n->opcode)) || n->opcode == IR_RANDOM)
     return false;
   for (uint32_t i = 0; i < n->n_in; i++)
     if (ir_type_of(m, n->in[i]).kind == IR_TILE && !is_free(m, n->in[i], depth + 1))

@@ -99,6 +99,28 @@ void ir_rule_digits(struct ir_check *c) {
                    (long long)map->ints[i + 1]);
 }
 
+static bool is_word(struct ir_type t) {
+  return ir_rule_is_scalar(t, DT_S32) || ir_rule_is_scalar(t, DT_S64);
+}
+
+/* `x`: what has the bits, `word`: the integer they are in. */
+static void check_bits(struct ir_check *c, struct ir_type x, struct ir_type word) {
+  struct ir_type_text a, b;
+  if (x.kind != IR_SCALAR || !is_word(word) || dt(x) == DT_BOOL || dt(x) == DT_INDEX)
+    ir_rule_fail(c, "goes between a float or integer and an s32 or s64, not %s and %s",
+                 ir_type_text(x, &a), ir_type_text(word, &b));
+  else if (dtype_bits(dt(x)) > dtype_bits(dt(word)))
+    ir_rule_fail(c, "the bits of %s do not fit into %s", dtype_name(dt(x)), dtype_name(dt(word)));
+}
+
+void ir_rule_to_bits(struct ir_check *c) {
+  check_bits(c, in(c, 0), out(c, 0));
+}
+
+void ir_rule_from_bits(struct ir_check *c) {
+  check_bits(c, out(c, 0), in(c, 0));
+}
+
 void ir_rule_each(struct ir_check *c) {
   int64_t count = ir_attr_int(c->m, c->op, IR_ATTR_count, 0);
   if (count < 1 || count > INT32_MAX)

@@ -191,15 +191,15 @@ expect 'JUnit file' 0 'testcase' cat out.xml
 
 expect 'no such kernel to test' 1 'no file has a kernel .nosuch.' \
   "$KILN" test "$SRC/kernels_ref/softmax.lua" --on interp --kernel nosuch
-body 'x = floor(x)' >floor.lua
-body 'x = floor(x) + cast(x, bf16)' >floor_wrong.lua
+body 'x = cast(cast(x, s4), bf16)' >nibble.lua
+body 'x = cast(cast(x, s4), f16) + cast(x, bf16)' >nibble_wrong.lua
 if "$KILN" doctor 2>/dev/null | grep -qE '^NVRTC +[0-9]'; then
-  expect 'no lowering' 1 'not lowered.*K0701' "$KILN" check floor.lua
-  expect 'no lowering, skipped' 0 '^SKIP k: floor.lua:7:9: error: .*K0701.$' \
-    "$KILN" check floor.lua --skip-unsupported
-  expect 'no lowering, skipped, as JSON' 0 '^\{"skipped":"k","why":"floor.lua:7:9: error: ' \
-    "$KILN" check floor.lua --skip-unsupported --json
-  expect 'other errors are not skipped' 1 'K0501' "$KILN" check floor_wrong.lua --skip-unsupported
+  expect 'no lowering' 1 'not lowered.*K0701' "$KILN" check nibble.lua
+  expect 'no lowering, skipped' 0 '^SKIP k: nibble.lua:7:14: error: .*K0701.$' \
+    "$KILN" check nibble.lua --skip-unsupported
+  expect 'no lowering, skipped, as JSON' 0 '^\{"skipped":"k","why":"nibble.lua:7:14: error: ' \
+    "$KILN" check nibble.lua --skip-unsupported --json
+  expect 'other errors are not skipped' 1 'K0501' "$KILN" check nibble_wrong.lua --skip-unsupported
 else
   echo 'SKIP: what has no lowering is told where there is NVRTC'
 fi

@@ -2,6 +2,7 @@
 #include "help_mach.h"
 
 #include "base/num.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -124,6 +125,10 @@ static double float_op(struct mach *x, enum ir_opcode o, enum dtype t, double a,
   case IR_SIGMOID: return 1 / (1 + exp(-a));
   case IR_SIN: return sin(a);
   case IR_COS: return cos(a);
+  case IR_FLOOR: return floor(a);
+  case IR_CEIL: return ceil(a);
+  case IR_ROUND: return rint(a);
+  case IR_TRUNC: return trunc(a);
   default: fail(x, "no such float op");
   }
 }
@@ -189,6 +194,23 @@ static struct cell cast(enum dtype to, enum dtype from, struct cell c) {
   return r;
 }
 
+/* to_bits, from_bits: what memory would hold, zero-extended; the low bits of that. */
+static struct cell bits(enum dtype to, enum dtype from, struct cell c) {
+  uint64_t cell = 0;
+  struct cell r = {0};
+  if (dtype_is_float(from))
+    num_store(from, &cell, 0, c.f);
+  else
+    num_store_int(from, &cell, 0, c.i);
+  if (dtype_bits(from) == 4)
+    cell &= 15;
+  if (dtype_is_float(to))
+    r.f = num_load(to, &cell, 0);
+  else
+    r.i = num_load_int(to, &cell, 0);
+  return r;
+}
+
 static struct cell scalar(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   enum dtype out = dtype_of(x, n->out[0]), in = n->n_in ? dtype_of(x, n->in[0]) : out;
@@ -199,6 +221,13 @@ static struct cell scalar(struct mach *x, struct ir_op o, uint32_t t) {
     return c[0].i ? c[1] : c[2];
   if (n->opcode == IR_CAST)
     return cast(out, in, c[0]);
+  if (n->opcode == IR_TO_BITS || n->opcode == IR_FROM_BITS)
+    return bits(out, in, c[0]);
+  if (n->opcode == IR_RANDOM) {
+    int64_t word = ir_attr_int(x->m, o, IR_ATTR_word, 0);
+    r.i = (int32_t)random_word((uint64_t)c[0].i, (uint64_t)c[1].i, (unsigned)word);
+    return r;
+  }
   if (n->opcode >= IR_EQ && n->opcode <= IR_GE)
     r.i = dtype_is_float(in) ? compare(n->opcode, c[0].f, c[1].f)
                              : compare_int(n->opcode, c[0].i, c[1].i);
