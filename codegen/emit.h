@@ -1,6 +1,6 @@
 /* What the files of the emitter share. emit_cuda.c walks blocks and control flow, emit_scalar.c
- * writes scalar expressions, emit_memory.c fragments, memory and matrix ops, emit_helpers.c the
- * device helpers a kernel uses. The emitter decides nothing: each op has one form. */
+ * writes scalar expressions, emit_memory.c fragments, memory and matrix ops, emit_async.c barriers,
+ * pipes, copies and wgmma, emit_helpers.c the device helpers a kernel uses. The emitter decides nothing: each op has one form. */
 #ifndef KILN_CODEGEN_EMIT_H
 #define KILN_CODEGEN_EMIT_H
 
@@ -20,6 +20,8 @@ struct emit {
   struct strbuf body; /* statements */
   int indent;
   bool used[EMIT_HELPER_COUNT];
+  VEC(const char *) made; /* device functions made for one shape (emit_async.c): names, texts */
+  struct strbuf makes;
   const char **value_name; /* per value; NULL until defined */
   const char **res_name;   /* per resource */
   uint32_t n_values;       /* numbered so far */
@@ -57,6 +59,24 @@ const char *emit_cast(struct emit *e, enum dtype from, enum dtype to, const char
 void emit_frag(struct emit *e, uint32_t res);
 /* Emits a fragment, memory, copy, matrix or synchronisation op; false if it is none. */
 bool emit_memory(struct emit *e, struct ir_op o);
+
+/* Elements in a 32-bit register if the fragment is packed, else 1. */
+uint32_t emit_packed(const struct emit *e, const struct ir_res *frag);
+/* index + k as text, folded where the index is constant. */
+const char *emit_index(struct emit *e, struct ir_val index, int64_t k);
+/* Register number of element index + k in a packed fragment; index is a multiple of per. */
+const char *emit_reg(struct emit *e, struct ir_val index, int64_t k, uint32_t per);
+/* Offset in shared memory of an offset in the op's res-th resource. */
+const char *emit_shared_at(struct emit *e, struct ir_op o, uint32_t res, struct ir_val offset);
+
+/* ---- emit_async.c ---- */
+
+/* Declares a cursor: its slot and phase. */
+void emit_cursor(struct emit *e, uint32_t res);
+/* The right-hand side of in_role, slot_at, desc. */
+const char *emit_place(struct emit *e, struct ir_op o);
+/* Emits an op of the asynchronous hardware: barriers, pipes, copies, wgmma; false if it is none. */
+bool emit_async(struct emit *e, struct ir_op o);
 
 /* ---- emit_helpers.c ---- */
 

@@ -7,9 +7,11 @@
 #include "codegen/emit.h"
 
 #include "base/check.h"
+#include "ir/resource.h"
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <strings.h>
 
 void emit_line(struct emit *e, const char *fmt, ...) {
   va_list ap;
@@ -288,20 +290,23 @@ static void put_head(const struct emit *e, struct strbuf *out) {
   sb_puts(out, m->facts.n ? ".\n" : "");
   for (uint32_t i = 1; i < m->res.n; i++) {
     const struct ir_res *r = &m->res.at[i];
-    if (r->kind == IR_RES_PIPE)
+    int64_t offset = ir_res_int(r, IR_ATTR_offset, 0), bytes = ir_res_int(r, IR_ATTR_bytes, 0);
+    int64_t slots = ir_res_int(r, IR_ATTR_slots, 1);
+    bool ring = r->kind == IR_RES_PIPE && ir_pipe_has_barriers(m, r);
+    if (r->kind != IR_RES_FRAG && r->kind != IR_RES_BUF && r->kind != IR_RES_TMAP && !ring)
       continue;
     sb_printf(out, "// %s: ", e->res_name[i]);
-    ir_type_describe(r->type, out);
+    if (r->type.kind != IR_NONE)
+      ir_type_describe(r->type, out);
     if (r->kind == IR_RES_FRAG) {
       sb_puts(out, " in registers, ");
       layout_print(m->layouts.at[r->layout], out);
-    } else {
-      int64_t offset = 0, bytes = 0;
-      for (uint32_t k = 0; k < r->n_attrs; k++) {
-        offset = r->attrs[k].key == IR_ATTR_offset ? r->attrs[k].i : offset;
-        bytes = r->attrs[k].key == IR_ATTR_bytes ? r->attrs[k].i : bytes;
-      }
+    } else if (r->kind == IR_RES_BUF) {
       sb_printf(out, " in shared memory, %" PRId64 " bytes at %" PRId64, bytes, offset);
+    } else if (r->kind == IR_RES_TMAP) {
+      sb_printf(out, ", tensor map of %s", ir_res_word(m, r, IR_ATTR_arg));
+    } else {
+      sb_printf(out, "mbarriers of %" PRId64 " slots, full and empty, at %" PRId64, slots, offset);
     }
     sb_putc(out, '\n');
   }
@@ -322,6 +327,11 @@ static void put_params(struct emit *e, struct strbuf *out) {
     const struct ir_param *p = &m->params.at[i];
     struct ir_val v = body->args.at[i];
     bool is_arg = p->kind == RECIPE_PARAM_PTR || p->kind == RECIPE_PARAM_SCALAR;
+    if (p->kind == RECIPE_PARAM_TMAP) {
+      sb_printf(out, "%sconst __grid_constant__ tensor_map %s", i ? ",\n    " : "\n    ",
+                e->res_name[p->res]);
+      continue;
+    }
     const char *name = is_arg ? arena_printf(e->a, "arg_%s", ir_sym(m, m->args.at[p->arg].name))
                               : arena_printf(e->a, "n%u", i);
     e->value_name[v.id] = name;
@@ -342,21 +352,59 @@ static void put_params(struct emit *e, struct strbuf *out) {
   }
 }
 
-/* Resource names are the module's own, made unique. */
+/* May a resource not be called so? Words of C++ and of the emitted text; `v0`, `n0`, `p0`, `t0` are
+ * values, `r1_x` another resource's. */
+static bool is_reserved(const char *name) {
+  static const char words[] =
+      " smem smem_at alignas alignof and asm auto bool break case catch char class const continue "
+      "default delete do double else enum explicit export extern false float for friend goto if "
+      "inline int long mutable namespace new not operator or private protected public register "
+      "return short signed sizeof static struct switch template this throw true try typedef "
+      "typeid typename union unsigned using virtual void volatile while xor bf16 f16 e4m3 e5m2 "
+      "tensor_map printf fma fabs exp log sin cos erf tanh sqrt rsqrt min max ";
+  static const char *const helpers[] = {
+#define HELPER(id, text) #id,
+#include "codegen/emit_helpers.def"
+  };
+  size_t n = strlen(name);
+  for (const char *at = words; (at = strstr(at, name)); at++)
+    if (at[-1] == ' ' && at[n] == ' ')
+      return true;
+  for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
+    if (strcasecmp(helpers[i], name) == 0)
+      return true;
+  return (strchr("vnptr", name[0]) && name[1] >= '0' && name[1] <= '9') ||
+         !isalpha((unsigned char)name[0]) || str_starts(name, "arg_") ||
+         str_starts(name, "wgmma_") || str_starts(name, "tma_");
+}
+
+/* Resource names are the module's own, made unique words. */
 static void name_resources(struct emit *e) {
   const struct ir_module *m = e->m;
   e->res_name = ARENA_ARRAY(e->a, const char *, m->res.n + 1);
   for (uint32_t i = 1; i < m->res.n; i++) {
     const char *name = ir_sym(m, m->res.at[i].name);
-    bool taken = *name == 0 || str_eq(name, "smem") || str_eq(name, "smem_at");
+    char *word = arena_strdup(e->a, *name ? name : "r");
+    for (char *c = word; *c; c++)
+      if (!isalnum((unsigned char)*c))
+        *c = '_';
+    bool taken = *name == 0 || is_reserved(word);
     for (uint32_t j = 1; j < i && !taken; j++)
-      taken = str_eq(name, e->res_name[j]);
-    e->res_name[i] = taken ? arena_printf(e->a, "%s_%u", *name ? name : "r", i) : name;
+      taken = str_eq(word, e->res_name[j]);
+    e->res_name[i] = taken ? arena_printf(e->a, "r%u_%s", i, word) : word;
   }
+}
+
+static bool has_maps(const struct ir_module *m) {
+  for (uint32_t i = 1; i < m->res.n; i++)
+    if (m->res.at[i].kind == IR_RES_TMAP)
+      return true;
+  return false;
 }
 
 void cg_emit(const struct ir_module *m, struct cg_emit_options opt, struct strbuf *out) {
   struct emit e = {.m = m, .opt = opt, .a = out->arena, .body = {.arena = out->arena}, .indent = 1};
+  e.makes.arena = e.a;
   e.value_name = ARENA_ARRAY(e.a, const char *, m->values.n + 1);
   name_resources(&e);
   const struct recipe_step *step = kernel_step(m);
@@ -370,11 +418,16 @@ void cg_emit(const struct ir_module *m, struct cg_emit_options opt, struct strbu
   for (uint32_t i = 1; i < m->res.n; i++)
     if (m->res.at[i].kind == IR_RES_FRAG)
       emit_frag(&e, i);
+    else if (m->res.at[i].kind == IR_RES_CURSOR)
+      emit_cursor(&e, i);
   emit_block(&e, m->body);
 
   put_head(&e, out);
   sb_puts(out, "typedef unsigned short bf16; // bits\ntypedef unsigned short f16;\n"
-               "typedef unsigned char e4m3;\ntypedef unsigned char e5m2;\n\n");
+               "typedef unsigned char e4m3;\ntypedef unsigned char e5m2;\n");
+  sb_puts(out, has_maps(m) ? "struct __align__(64) tensor_map {\n  unsigned long long bits[16];\n"
+                             "};\n\n"
+                           : "\n");
   emit_helpers(&e, out);
   int64_t blocks = config_int(m, "schedule.blocks", 1);
   sb_printf(out, "extern \"C\" __global__ void __launch_bounds__(%u, %" PRId64 ")\n%s(",

@@ -13,4 +13,5 @@ void emit_helpers(const struct emit *e, struct strbuf *out) {
       sb_puts(out, texts[h]);
       sb_putc(out, '\n');
     }
+  sb_puts(out, sb_str(&e->makes));
 }

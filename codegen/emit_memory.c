@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/num.h"
+#include "ir/resource.h"
 
 #include <inttypes.h>
 
@@ -18,15 +19,8 @@ static const char *res_name(const struct emit *e, struct ir_op o, uint32_t i) {
   return e->res_name[ir_op_at(e->m, o)->res[i]];
 }
 
-static int64_t res_attr(const struct ir_res *r, enum ir_attr_key key) {
-  for (uint32_t i = 0; i < r->n_attrs; i++)
-    if (r->attrs[i].key == key)
-      return r->attrs[i].i;
-  return 0;
-}
-
 /* Elements in a 32-bit register if the fragment is packed, else 1. */
-static uint32_t packed(const struct emit *e, const struct ir_res *r) {
+uint32_t emit_packed(const struct emit *e, const struct ir_res *r) {
   uint32_t bits = dtype_bits((enum dtype)r->type.dtype);
   uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG);
   return bits < 32 && r->type.dtype != DT_BOOL && n % (32 / bits) == 0 ? 32 / bits : 1;
@@ -34,7 +28,7 @@ static uint32_t packed(const struct emit *e, const struct ir_res *r) {
 
 void emit_frag(struct emit *e, uint32_t res) {
   const struct ir_res *r = &e->m->res.at[res];
-  uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG), per = packed(e, r);
+  uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG), per = emit_packed(e, r);
   emit_line(e, "%s %s[%u];", per > 1 ? "unsigned" : emit_dtype((enum dtype)r->type.dtype),
             e->res_name[res], n / per);
 }
@@ -61,7 +55,7 @@ static const char *pack(struct emit *e, const struct ir_val *v, uint32_t n, enum
 }
 
 /* index + k as text, folded where the index is constant. */
-static const char *plus(struct emit *e, struct ir_val index, int64_t k) {
+const char *emit_index(struct emit *e, struct ir_val index, int64_t k) {
   int64_t c;
   if (emit_is_const(e, index, &c))
     return arena_printf(e->a, "%" PRId64, c + k);
@@ -69,10 +63,10 @@ static const char *plus(struct emit *e, struct ir_val index, int64_t k) {
 }
 
 /* Register number of element index + k in a packed fragment; index is a multiple of per. */
-static const char *reg_of(struct emit *e, struct ir_val index, int64_t k, uint32_t per) {
+const char *emit_reg(struct emit *e, struct ir_val index, int64_t k, uint32_t per) {
   int64_t c;
   if (per == 1)
-    return plus(e, index, k);
+    return emit_index(e, index, k);
   if (emit_is_const(e, index, &c))
     return arena_printf(e->a, "%" PRId64, (c + k) / per);
   return k ? arena_printf(e->a, "%s / %u + %" PRId64, emit_val(e, index), per, k / per)
@@ -87,7 +81,7 @@ static void define(struct emit *e, struct ir_val v, const char *text) {
 static void ffill(struct emit *e, struct ir_op o) {
   const struct ir_res *r = res_at(e, o, 0);
   struct ir_val v = ir_op_at(e->m, o)->in[0];
-  uint32_t per = packed(e, r);
+  uint32_t per = emit_packed(e, r);
   uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG) / per;
   struct ir_val all[4] = {v, v, v, v};
   const char *value = per > 1 ? pack(e, all, per, (enum dtype)r->type.dtype) : emit_val(e, v);
@@ -98,10 +92,10 @@ static void ffill(struct emit *e, struct ir_op o) {
 static void fget(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   const struct ir_res *r = res_at(e, o, 0);
-  uint32_t per = packed(e, r), bits = dtype_bits((enum dtype)r->type.dtype);
+  uint32_t per = emit_packed(e, r), bits = dtype_bits((enum dtype)r->type.dtype);
   const char *frag = res_name(e, o, 0);
   for (uint32_t i = 0; i < n->n_out; i++) {
-    const char *at = plus(e, n->in[0], i);
+    const char *at = emit_index(e, n->in[0], i);
     int64_t c;
     const char *text;
     if (per == 1)
@@ -121,12 +115,12 @@ static void fput(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   const struct ir_res *r = res_at(e, o, 0);
   enum dtype t = (enum dtype)r->type.dtype;
-  uint32_t per = packed(e, r);
+  uint32_t per = emit_packed(e, r);
   for (uint32_t i = 0; i + 1 < n->n_in; i += per) {
     enum dtype from = (enum dtype)ir_type_of(e->m, n->in[1 + i]).dtype;
     const char *value =
         per > 1 ? pack(e, &n->in[1 + i], per, t) : emit_cast(e, from, t, emit_val(e, n->in[1 + i]));
-    emit_line(e, "%s[%s] = %s;", res_name(e, o, 0), reg_of(e, n->in[0], i, per), value);
+    emit_line(e, "%s[%s] = %s;", res_name(e, o, 0), emit_reg(e, n->in[0], i, per), value);
   }
 }
 
@@ -221,8 +215,8 @@ static const char *join(struct emit *e, const struct ir_val *v, uint32_t n, enum
   return arena_printf(e->a, "make_uint4(%s, %s, %s, %s)", words[0], words[1], words[2], words[3]);
 }
 
-static const char *shared_at(struct emit *e, struct ir_op o, uint32_t res, struct ir_val offset) {
-  int64_t base = res_attr(res_at(e, o, res), IR_ATTR_offset), c;
+const char *emit_shared_at(struct emit *e, struct ir_op o, uint32_t res, struct ir_val offset) {
+  int64_t base = ir_res_int(res_at(e, o, res), IR_ATTR_offset, 0), c;
   if (emit_is_const(e, offset, &c))
     return arena_printf(e->a, "%" PRId64, base + c);
   return base ? arena_printf(e->a, "%" PRId64 " + %s", base, emit_val(e, offset))
@@ -264,7 +258,7 @@ static void sload(struct emit *e, struct ir_op o) {
   const char *type = piece_type(n->n_out * dtype_bits(t) / 8);
   const char *piece = arena_printf(e->a, "p%u", e->n_values++);
   emit_line(e, "const %s %s = *(const %s *)(smem + (%s));", type, piece, type,
-            shared_at(e, o, 0, n->in[0]));
+            emit_shared_at(e, o, 0, n->in[0]));
   split(e, n, t, piece);
 }
 
@@ -276,15 +270,51 @@ static void sstore(struct emit *e, struct ir_op o) {
   bool always = emit_is_const(e, n->in[1], &mask) && mask;
   emit_line(e, "%s%s%s*(%s *)(smem + (%s)) = %s;", always ? "" : "if (",
             always ? "" : emit_val(e, n->in[1]), always ? "" : ") ",
-            piece_type(count * dtype_bits(t) / 8), shared_at(e, o, 0, n->in[0]),
+            piece_type(count * dtype_bits(t) / 8), emit_shared_at(e, o, 0, n->in[0]),
             join(e, &n->in[2], count, t));
+}
+
+/* `smem_at + 1024 + v5` in block `rank` of the cluster. */
+static const char *cluster_at(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  return arena_printf(e->a, "%s(smem_at + %s, %s)", emit_use(e, EMIT_CLUSTER_ADDRESS),
+                      emit_shared_at(e, o, 0, n->in[0]), emit_val(e, n->in[1]));
+}
+
+/* The helper for an access of 1, 2, 4, 8 or 16 bytes: `first` and the four after it. */
+static const char *by_width(struct emit *e, enum emit_helper first, uint32_t bytes) {
+  return emit_use(e, (enum emit_helper)((int)first + __builtin_ctz(bytes)));
+}
+_Static_assert(EMIT_CLUSTER_LOAD_16 == EMIT_CLUSTER_LOAD_1 + 4 &&
+                   EMIT_CLUSTER_STORE_16 == EMIT_CLUSTER_STORE_1 + 4,
+               "by_width follows the order of emit_helpers.def");
+
+static void rload(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)res_at(e, o, 0)->type.dtype;
+  uint32_t bytes = n->n_out * dtype_bits(t) / 8;
+  const char *piece = arena_printf(e->a, "p%u", e->n_values++);
+  emit_line(e, "const %s %s = %s(%s);", piece_type(bytes), piece,
+            by_width(e, EMIT_CLUSTER_LOAD_1, bytes), cluster_at(e, o));
+  split(e, n, t, piece);
+}
+
+static void rstore(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)res_at(e, o, 0)->type.dtype;
+  uint32_t count = n->n_in - 3u;
+  int64_t mask;
+  bool always = emit_is_const(e, n->in[2], &mask) && mask;
+  emit_line(e, "%s%s%s%s(%s, %s);", always ? "" : "if (", always ? "" : emit_val(e, n->in[2]),
+            always ? "" : ") ", by_width(e, EMIT_CLUSTER_STORE_1, count * dtype_bits(t) / 8),
+            cluster_at(e, o), join(e, &n->in[3], count, t));
 }
 
 static void cp_async(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   int64_t bytes = ir_attr_int(e->m, o, IR_ATTR_bytes, 16), valid, mask;
   uint32_t size = dtype_bits((enum dtype)res_at(e, o, 0)->type.dtype) / 8;
-  const char *to = arena_printf(e->a, "smem_at + %s", shared_at(e, o, 0, n->in[1]));
+  const char *to = arena_printf(e->a, "smem_at + %s", emit_shared_at(e, o, 0, n->in[1]));
   const char *from = emit_val(e, n->in[0]);
   bool always = emit_is_const(e, n->in[3], &mask) && mask;
   if (bytes == 16 && emit_is_const(e, n->in[2], &valid) && valid * size == bytes) {
@@ -312,8 +342,9 @@ static void ldmatrix(struct emit *e, struct ir_op o) {
                                   : (trans ? EMIT_LDMATRIX_X1_TRANS : EMIT_LDMATRIX_X1);
   struct strbuf regs = {.arena = e->a};
   for (int64_t i = 0; i < num; i++)
-    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), reg_of(e, n->in[1], 2 * i, 2));
-  emit_line(e, "%s(%ssmem_at + %s);", emit_use(e, h), sb_str(&regs), shared_at(e, o, 1, n->in[0]));
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), emit_reg(e, n->in[1], 2 * i, 2));
+  emit_line(e, "%s(%ssmem_at + %s);", emit_use(e, h), sb_str(&regs),
+            emit_shared_at(e, o, 1, n->in[0]));
 }
 
 static void mma(struct emit *e, struct ir_op o) {
@@ -321,11 +352,11 @@ static void mma(struct emit *e, struct ir_op o) {
   bool bf16 = res_at(e, o, 1)->type.dtype == DT_BF16;
   struct strbuf regs = {.arena = e->a};
   for (int64_t i = 0; i < 4; i++)
-    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), plus(e, n->in[0], i));
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), emit_index(e, n->in[0], i));
   for (int64_t i = 0; i < 8; i += 2)
-    sb_printf(&regs, "%s[%s], ", res_name(e, o, 1), reg_of(e, n->in[1], i, 2));
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 1), emit_reg(e, n->in[1], i, 2));
   for (int64_t i = 0; i < 4; i += 2)
-    sb_printf(&regs, "%s%s[%s]", i ? ", " : "", res_name(e, o, 2), reg_of(e, n->in[2], i, 2));
+    sb_printf(&regs, "%s%s[%s]", i ? ", " : "", res_name(e, o, 2), emit_reg(e, n->in[2], i, 2));
   emit_line(e, "%s(%s);", emit_use(e, bf16 ? EMIT_MMA_M16N8K16_BF16 : EMIT_MMA_M16N8K16_F16),
             sb_str(&regs));
 }
@@ -373,6 +404,8 @@ bool emit_memory(struct emit *e, struct ir_op o) {
   case IR_LDMATRIX: ldmatrix(e, o); return true;
   case IR_MMA: mma(e, o); return true;
   case IR_CHECK: check(e, o); return true;
-  default: return false;
+  case IR_RLOAD: rload(e, o); return true;
+  case IR_RSTORE: rstore(e, o); return true;
+  default: return emit_async(e, o);
   }
 }

@@ -11,7 +11,9 @@
 bool emit_is_scalar(enum ir_opcode o) {
   return (o >= IR_ADD && o <= IR_CAST) || o == IR_THREAD_ID || o == IR_WARP_ID || o == IR_LANE_ID ||
          o == IR_BLOCK_ID || o == IR_DIGITS || o == IR_PTR_ADD || o == IR_SHUFFLE ||
-         o == IR_RANDOM || o == IR_TO_BITS || o == IR_FROM_BITS;
+         o == IR_RANDOM || o == IR_TO_BITS || o == IR_FROM_BITS || o == IR_WARPGROUP_ID ||
+         o == IR_CLUSTER_RANK || o == IR_GRID_SIZE || o == IR_IN_ROLE || o == IR_SLOT_AT ||
+         o == IR_DESC || o == IR_EX2;
 }
 
 const char *emit_const(struct emit *e, enum dtype t, int64_t i, double f) {
@@ -208,8 +210,10 @@ static const char *divide(struct emit *e, struct ir_op o, enum dtype t, const ch
   if (emit_is_const(e, n->in[1], &c) && c > 0 && (c & (c - 1)) == 0)
     return mod ? arena_printf(e->a, "%s & %" PRId64, x, c - 1)
                : arena_printf(e->a, "%s >> %d", x, __builtin_ctzll((uint64_t)c));
-  return arena_printf(e->a, "(%s)%s(%s, %s)", emit_dtype(t),
-                      emit_use(e, mod ? EMIT_FLOORMOD : EMIT_FLOORDIV), x, y);
+  bool wide = dtype_bits(t) > 32;
+  enum emit_helper h =
+      wide ? (mod ? EMIT_FLOORMOD : EMIT_FLOORDIV) : (mod ? EMIT_FLOORMOD_S32 : EMIT_FLOORDIV_S32);
+  return arena_printf(e->a, "(%s)%s(%s, %s)", emit_dtype(t), emit_use(e, h), x, y);
 }
 
 static const char *shift(struct emit *e, struct ir_op o, enum dtype t, const char *x,
@@ -284,6 +288,13 @@ const char *emit_scalar(struct emit *e, struct ir_op o) {
   case IR_WARP_ID: return "__shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0)";
   case IR_LANE_ID: return "(int)threadIdx.x % 32";
   case IR_BLOCK_ID: return "(int)blockIdx.x";
+  case IR_WARPGROUP_ID: return "__shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0)";
+  case IR_GRID_SIZE: return "(int)gridDim.x";
+  case IR_CLUSTER_RANK: return arena_printf(e->a, "%s()", emit_use(e, EMIT_CLUSTER_RANK));
+  case IR_EX2: return call1(e, emit_use(e, EMIT_EX2_F32), x[0]);
+  case IR_IN_ROLE:
+  case IR_SLOT_AT:
+  case IR_DESC: return emit_place(e, o);
   case IR_DIGITS: return digits(e, o);
   case IR_PTR_ADD: return infix(e, "+", x[0], x[1]);
   case IR_SHUFFLE: return shuffle(e, o, t, x[0]);
