@@ -389,7 +389,7 @@ static bool read_tmap(struct reader *s, const struct recipe_arg *a, struct recip
   if (!read_choice(s, "l2", l2s, &t->l2) || !expect_word(s, "fill"))
     return false;
   t->fill_nan = take_word(s, "nan");
-  if (t->fill_nan && !dtype_is_float(a->dtype))
+  if (t->fill_nan && (!dtype_is_float(a->dtype) || dtype_bits(a->dtype) < 16))
     return fail(s, s->at, "fill nan over %s", dtype_name(a->dtype));
   return t->fill_nan || expect_word(s, "zero");
 }

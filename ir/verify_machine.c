@@ -226,6 +226,10 @@ static void check_tmap(struct machine *v, uint32_t i) {
     FAIL_RES(v, r, ": l2 is %lld; it must be 0, 64, 128 or 256", (long long)l2);
   if (*fill && !str_eq(fill, "zero") && !str_eq(fill, "nan"))
     FAIL_RES(v, r, ": fill is `%s`; it must be zero or nan", fill);
+  if (str_eq(fill, "nan") && (!dtype_is_float((enum dtype)r->type.dtype) ||
+                              dtype_bits((enum dtype)r->type.dtype) < 16))
+    FAIL_RES(v, r, ": fill nan is for floats of 16 bits and more, not %s",
+             dtype_name((enum dtype)r->type.dtype));
   if (!ir_tmap_arg(m, r, &arg) || m->args.at[arg].kind == IR_ARG_SCALAR) {
     FAIL_RES(v, r, ": there is no tensor argument `%s`", ir_res_word(m, r, IR_ATTR_arg));
     return;

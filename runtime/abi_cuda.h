@@ -85,7 +85,26 @@ typedef struct CUuuid_st {
   X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                              \
   X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                                                            \
   X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                        \
-  X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)
+  X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                                                      \
+  X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)                                      \
+  X(CU_TENSOR_MAP_DATA_TYPE_UINT8, 0)                                                              \
+  X(CU_TENSOR_MAP_DATA_TYPE_INT32, 3)                                                              \
+  X(CU_TENSOR_MAP_DATA_TYPE_INT64, 5)                                                              \
+  X(CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 6)                                                            \
+  X(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 7)                                                            \
+  X(CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8)                                                            \
+  X(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 9)                                                           \
+  X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                                                              \
+  X(CU_TENSOR_MAP_SWIZZLE_NONE, 0)                                                                 \
+  X(CU_TENSOR_MAP_SWIZZLE_32B, 1)                                                                  \
+  X(CU_TENSOR_MAP_SWIZZLE_64B, 2)                                                                  \
+  X(CU_TENSOR_MAP_SWIZZLE_128B, 3)                                                                 \
+  X(CU_TENSOR_MAP_L2_PROMOTION_NONE, 0)                                                            \
+  X(CU_TENSOR_MAP_L2_PROMOTION_L2_64B, 1)                                                          \
+  X(CU_TENSOR_MAP_L2_PROMOTION_L2_128B, 2)                                                         \
+  X(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 3)                                                         \
+  X(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, 0)                                                          \
+  X(CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, 1)
 
 #define CUDA_VALUES(X)                                                                             \
   CUDA_RESULTS(X) CUDA_DEVICE_ATTRIBUTES(X) CUDA_FUNCTION_ATTRIBUTES(X) CUDA_OTHER_VALUES(X)
@@ -105,6 +124,7 @@ typedef union CUlaunchAttributeValue_union {
   struct {
     unsigned int x, y, z;
   } clusterDim;
+  int programmaticStreamSerializationAllowed;
 } CUlaunchAttributeValue;
 
 typedef struct CUlaunchAttribute_st {
@@ -122,8 +142,14 @@ typedef struct CUlaunchConfig_st {
   unsigned int numAttrs;
 } CUlaunchConfig;
 
+/* 128 opaque bytes, aligned to 64. */
+typedef struct CUtensorMap_st {
+  _Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
+
 /* Structs that cross the interface, for the ABI test. */
-#define CUDA_STRUCTS(X) X(CUuuid) X(CUlaunchAttributeValue) X(CUlaunchAttribute) X(CUlaunchConfig)
+#define CUDA_STRUCTS(X)                                                                            \
+  X(CUuuid) X(CUlaunchAttributeValue) X(CUlaunchAttribute) X(CUlaunchConfig) X(CUtensorMap)
 
 /* The first group must be there; the driver is refused otherwise. */
 #define CUDA_FUNCTIONS(X)                                                                          \
@@ -173,6 +199,10 @@ typedef struct CUlaunchConfig_st {
   X(cuEventRecord, cuEventRecord, CUresult, (CUevent event, CUstream stream))                      \
   X(cuEventSynchronize, cuEventSynchronize, CUresult, (CUevent event))                             \
   X(cuEventElapsedTime, cuEventElapsedTime, CUresult, (float *ms, CUevent start, CUevent end))     \
+  X(cuTensorMapEncodeTiled, cuTensorMapEncodeTiled, CUresult,                                      \
+    (CUtensorMap * map, int dtype, uint32_t rank, void *address, const uint64_t *dims,             \
+     const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,          \
+     int swizzle, int l2, int fill))                                                               \
   X(cuLaunchKernelEx, cuLaunchKernelEx, CUresult,                                                  \
     (const CUlaunchConfig *config, CUfunction f, void **params, void **extra))
 

@@ -4,6 +4,7 @@
  * hands the evaluated steps to the driver. */
 #include "runtime/bind.h"
 #include "runtime/internal.h"
+#include "runtime/tmap.h"
 
 #include "base/check.h"
 #include "base/num.h"
@@ -16,9 +17,9 @@ struct step {
   size_t offset, bytes; /* memset */
   CUfunction function;
   CUlaunchConfig config;
-  CUlaunchAttribute attribute; /* cluster */
-  void **params;               /* into rt_prepared.pointers */
-  uint64_t *cells;             /* their values */
+  CUlaunchAttribute attributes[2]; /* cluster, programmatic dependent launch */
+  void **params;                   /* into rt_prepared.pointers */
+  uint64_t *cells;                 /* their values */
 };
 
 struct rt_prepared {
@@ -29,7 +30,9 @@ struct rt_prepared {
   struct step *steps;
   uint64_t *cells;
   void **pointers;
-  uint32_t n_steps, n_cells;
+  char *map_bytes;   /* room for the tensor maps, and to align them in */
+  CUtensorMap *maps; /* in map_bytes */
+  uint32_t n_steps, n_cells, n_maps;
   struct rt_buffer *own; /* workspace, unless given */
   CUdeviceptr workspace;
   size_t workspace_bytes, given_bytes;
@@ -92,13 +95,18 @@ static enum rt_status set_up_kernel(struct rt_prepared *p, const struct recipe_s
   s->config.blockDimZ = rs->block[2];
   s->config.sharedMemBytes = rs->smem_bytes;
   if (cluster > 1) {
-    s->attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    s->attribute.value.clusterDim.x = rs->cluster[0];
-    s->attribute.value.clusterDim.y = rs->cluster[1];
-    s->attribute.value.clusterDim.z = rs->cluster[2];
-    s->config.attrs = &s->attribute;
-    s->config.numAttrs = 1;
+    CUlaunchAttribute *x = &s->attributes[s->config.numAttrs++];
+    x->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    x->value.clusterDim.x = rs->cluster[0];
+    x->value.clusterDim.y = rs->cluster[1];
+    x->value.clusterDim.z = rs->cluster[2];
   }
+  if (rs->pdl) {
+    CUlaunchAttribute *x = &s->attributes[s->config.numAttrs++];
+    x->id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    x->value.programmaticStreamSerializationAllowed = 1;
+  }
+  s->config.attrs = s->config.numAttrs ? s->attributes : NULL;
   return status;
 }
 
@@ -109,7 +117,7 @@ static enum rt_status set_up(struct rt_prepared *p) {
                    "kernel %s was compiled for %s; GPU %d (%s) is %s", p->recipe->kernel,
                    p->recipe->target, dev->ordinal, dev->info.name, dev->info.arch);
   enum rt_status status = rt_enter(dev);
-  uint32_t cell = 0;
+  uint32_t cell = 0, map = 0;
   for (uint32_t i = 0; i < p->n_steps && status == RT_OK; i++) {
     const struct recipe_step *rs = &p->recipe->steps.at[i];
     struct step *s = &p->steps[i];
@@ -119,7 +127,8 @@ static enum rt_status set_up(struct rt_prepared *p) {
     s->cells = p->cells + cell;
     s->params = p->pointers + cell;
     for (uint32_t k = 0; k < rs->params.n; k++)
-      s->params[k] = &s->cells[k];
+      s->params[k] = rs->params.at[k].kind == RECIPE_PARAM_TMAP ? (void *)&p->maps[map++]
+                                                                : (void *)&s->cells[k];
     cell += rs->params.n;
     status = set_up_kernel(p, rs, s);
   }
@@ -180,10 +189,11 @@ static enum rt_status evaluate_memset(struct rt_prepared *p, const struct recipe
 }
 
 static enum rt_status evaluate_param(struct rt_prepared *p, const struct recipe_step *rs,
-                                     uint32_t k, uint64_t *cell) {
+                                     uint32_t k, void *to) {
   const struct recipe_param *q = &rs->params.at[k];
   const struct rt_arg *arg = NULL;
   int64_t v = 0;
+  uint64_t *cell = to;
   *cell = 0;
   switch (q->kind) {
   case RECIPE_PARAM_PTR:
@@ -197,9 +207,7 @@ static enum rt_status evaluate_param(struct rt_prepared *p, const struct recipe_
     else
       num_store_int(p->recipe->args.at[q->arg].dtype, cell, 0, arg->i64);
     return RT_OK;
-  case RECIPE_PARAM_TMAP:
-    return rt_fail(p->module->dev->ctx, RT_BAD_INPUT, DIAG_SHAPE_BINDING,
-                   "kernel %s: tensor maps cannot be launched yet", rs->entry);
+  case RECIPE_PARAM_TMAP: return rt_encode_map(p->bindings, q, to);
   case RECIPE_PARAM_WORKSPACE:
   case RECIPE_PARAM_I32:
   case RECIPE_PARAM_I64: break;
@@ -250,7 +258,7 @@ static enum rt_status evaluate_kernel(struct rt_prepared *p, const struct recipe
   /* Parameters of a launch that does not happen need have no value. */
   enum rt_status status = RT_OK;
   for (uint32_t k = 0; k < rs->params.n && status == RT_OK && !s->is_empty; k++)
-    status = evaluate_param(p, rs, k, &s->cells[k]);
+    status = evaluate_param(p, rs, k, s->params[k]);
   return status;
 }
 
@@ -268,14 +276,28 @@ enum rt_status rt_rebind(struct rt_prepared *p, const struct rt_arg *args, uint3
   return status;
 }
 
+/* Memory from the allocator is aligned for less than a tensor map wants. */
+static size_t map_room(const struct rt_prepared *p) {
+  return (p->n_maps + 1) * sizeof(CUtensorMap);
+}
+
 static bool allocate(struct rt_prepared *p, const struct mem_alloc *mem) {
   p->n_steps = p->recipe->steps.n;
-  for (uint32_t i = 0; i < p->n_steps; i++)
-    p->n_cells += p->recipe->steps.at[i].params.n;
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    const struct recipe_step *rs = &p->recipe->steps.at[i];
+    p->n_cells += rs->params.n;
+    for (uint32_t k = 0; k < rs->params.n; k++)
+      p->n_maps += rs->params.at[k].kind == RECIPE_PARAM_TMAP;
+  }
   p->steps = mem_get0(mem, p->n_steps * sizeof *p->steps);
   p->cells = mem_get0(mem, p->n_cells * sizeof *p->cells);
   p->pointers = mem_get0(mem, p->n_cells * sizeof *p->pointers);
-  return p->steps && p->cells && p->pointers && p->bindings;
+  if (p->n_maps) {
+    p->map_bytes = mem_get0(mem, map_room(p));
+    size_t off = (size_t)(-(uintptr_t)p->map_bytes % _Alignof(CUtensorMap));
+    p->maps = p->map_bytes ? (CUtensorMap *)(void *)(p->map_bytes + off) : NULL;
+  }
+  return p->steps && p->cells && p->pointers && p->bindings && (!p->n_maps || p->maps);
 }
 
 enum rt_status rt_prepare(struct rt_module *m, const struct recipe *recipe,
@@ -314,6 +336,7 @@ void rt_prepared_free(struct rt_prepared *p) {
   mem_drop(mem, p->steps, p->n_steps * sizeof *p->steps);
   mem_drop(mem, p->cells, p->n_cells * sizeof *p->cells);
   mem_drop(mem, p->pointers, p->n_cells * sizeof *p->pointers);
+  mem_drop(mem, p->map_bytes, p->map_bytes ? map_room(p) : 0);
   mem_drop(mem, p, sizeof *p);
 }
 

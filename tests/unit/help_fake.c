@@ -382,6 +382,35 @@ static CUresult f_elapsed(float *ms, CUevent a, CUevent b) {
   *ms = (float)((b->us - a->us) / 1000);
   return CUDA_SUCCESS;
 }
+/* Writes what it was given, in the clear, and refuses what the hardware would. */
+static CUresult f_encode(CUtensorMap *map, int dtype, uint32_t rank, void *address,
+                         const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
+                         const uint32_t *steps, int interleave, int swizzle, int l2, int fill) {
+  ENTER("cuTensorMapEncodeTiled");
+  struct fake_map m = {.address = (uint64_t)(uintptr_t)address,
+                       .rank = (uint8_t)rank,
+                       .dtype = (uint8_t)dtype,
+                       .swizzle = (uint8_t)swizzle,
+                       .l2 = (uint8_t)l2,
+                       .fill = (uint8_t)fill};
+  bool ok = (uintptr_t)map % 64 == 0 && rank >= 1 && rank <= 5 && m.address % 16 == 0 &&
+            interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
+  for (uint32_t d = 0; ok && d < rank; d++) {
+    ok = dims[d] >= 1 && dims[d] <= UINT64_C(1) << 32 && box[d] >= 1 && box[d] <= 256 &&
+         steps[d] == 1 && (!d || (strides[d - 1] % 16 == 0 && strides[d - 1] < UINT64_C(1) << 40));
+    m.dim[d] = dims[d];
+    m.box[d] = (uint16_t)box[d];
+    if (d)
+      m.stride[d - 1] = strides[d - 1];
+  }
+  if (!ok)
+    return CUDA_ERROR_INVALID_VALUE;
+  memset(map, 0, sizeof *map);
+  memcpy(map, &m, sizeof m);
+  return CUDA_SUCCESS;
+}
+_Static_assert(sizeof(struct fake_map) <= sizeof(CUtensorMap), "it fits");
+
 static CUresult f_launch(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
   (void)extra;
   ENTER("cuLaunchKernelEx");
@@ -399,6 +428,8 @@ static CUresult f_launch(const CUlaunchConfig *c, CUfunction f, void **params, v
       o.launch.cluster[0] = c->attrs[i].value.clusterDim.x;
       o.launch.cluster[1] = c->attrs[i].value.clusterDim.y;
       o.launch.cluster[2] = c->attrs[i].value.clusterDim.z;
+    } else if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+      o.launch.pdl = c->attrs[i].value.programmaticStreamSerializationAllowed == 1;
     }
   o.launch.config.attrs = NULL;
   return issue(c->hStream, &o);
@@ -447,6 +478,7 @@ const struct cuda_api fake_cuda = {
     .cuEventRecord = f_record,
     .cuEventSynchronize = f_event_sync,
     .cuEventElapsedTime = f_elapsed,
+    .cuTensorMapEncodeTiled = f_encode,
     .cuLaunchKernelEx = f_launch,
 };
 

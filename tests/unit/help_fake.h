@@ -19,10 +19,18 @@ struct fake_kernel {
   void (*raw)(void **params, const CUlaunchConfig *config); /* instead, for larger parameters */
 };
 
+/* What the fake driver writes as a tensor map. */
+struct fake_map {
+  uint64_t address, dim[5], stride[4];
+  uint16_t box[5];
+  uint8_t rank, dtype, swizzle, l2, fill;
+};
+
 struct fake_launch {
   const char *name;
   CUlaunchConfig config;
   unsigned cluster[3]; /* 0: no attribute */
+  bool pdl;            /* programmatic dependent launch allowed */
   uint64_t cells[FAKE_MAX_CELLS];
 };
 

@@ -760,8 +760,146 @@ static void test_throttle_text(void **state) {
   arena_free(&mem.arena);
 }
 
+/* ---- tensor maps ---- */
+
+static const char map_text[] =
+    "kiln-recipe 1\n"
+    "kernel \"copy\"\n"
+    "target \"sm_90a\"\n"
+    "arg in \"A\" bf16 [M, K]\n"
+    "arg in optional \"B\" e4m3 [K, M]\n"
+    "arg out \"C\" f32 [M, K]\n"
+    "launch \"map_kernel\"\n"
+    "  grid M, 1, 1\n"
+    "  block 128, 1, 1\n"
+    "  cluster 2, 1, 1\n"
+    "  smem 0\n"
+    "  regs 0\n"
+    "  pdl\n"
+    "  param tmap 0 [K, M] strides [2 * A.stride1, 2 * A.stride0] box [64, 128] swizzle 128 l2 256 "
+    "fill nan\n"
+    "  param i32 M\n"
+    "  param tmap 1 [M, K] strides [B.stride1, B.stride0] box [32, 8] swizzle 32 l2 0 fill zero\n"
+    "  param tmap 2 [K, M] strides [4 * C.stride1, 4 * C.stride0] box [4, 1] swizzle 0 l2 64 fill "
+    "zero\n"
+    "end\n";
+
+static struct fake_map seen[3];
+static bool seen_pdl;
+
+static void see_maps(void **params, const CUlaunchConfig *config) {
+  static const int which[3] = {0, 2, 3};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal((uintptr_t)params[which[i]] % 64, 0);
+    memcpy(&seen[i], params[which[i]], sizeof seen[i]);
+  }
+  seen_pdl = config->numAttrs == 2 &&
+             config->attrs[1].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+             config->attrs[1].value.programmaticStreamSerializationAllowed == 1 &&
+             config->attrs[0].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+}
+
+static const struct fake_kernel map_kernels[] = {
+    {.name = "map_kernel", .n_params = 4, .us = 1, .raw = see_maps}, {.name = NULL}};
+
+static void map_args(struct rt_arg args[3], int64_t m, int64_t k) {
+  memset(args, 0, 3 * sizeof *args);
+  args[0].tensor = tensor(DT_BF16, memory[0], m, k);
+  args[1].tensor = tensor(DT_E4M3, memory[1], k, m);
+  args[2].tensor = tensor(DT_F32, memory[2], m, k);
+}
+
+static void test_maps(void **state) {
+  (void)state;
+  struct fixture f;
+  start(&f);
+  fake.kernels = map_kernels;
+  struct recipe *r = parse(&f.arena, &f.diags, map_text);
+  struct rt_arg args[3];
+  struct rt_prepared *p;
+  map_args(args, 32, 64);
+  args[0].tensor.stride[0] = 72;
+  assert_int_equal(rt_prepare(f.module, r, args, 3, NULL, &p), RT_OK);
+  uint64_t before = f.mem.calls;
+  assert_int_equal(rt_launch(p, NULL), RT_OK);
+  assert_int_equal(f.mem.calls, before); /* nothing is allocated at a launch */
+  assert_true(seen_pdl);
+  const struct fake_map *a = &seen[0], *b = &seen[1], *c = &seen[2];
+  assert_true(a->address == (uintptr_t)memory[0] && a->rank == 2 && a->dim[0] == 64 &&
+              a->dim[1] == 32 && a->stride[0] == 144 && a->box[0] == 64 && a->box[1] == 128);
+  assert_true(a->dtype == 9 && a->swizzle == 3 && a->l2 == 3 && a->fill == 1);
+  assert_true(b->dtype == 0 && b->swizzle == 1 && b->l2 == 0 && b->fill == 0 && b->dim[0] == 32 &&
+              b->dim[1] == 64 && b->stride[0] == 32);
+  assert_true(c->dtype == 7 && c->swizzle == 0 && c->l2 == 1 && c->stride[0] == 256);
+  /* Another binding of the same launch; an argument that is not there; a dim of 1. */
+  map_args(args, 1, 128);
+  args[0].tensor.data = memory[3];
+  args[0].tensor.stride[0] = 3; /* never taken */
+  args[1].absent = true;
+  args[2].tensor.stride[0] = -5;
+  args[2].tensor.dim[0] = args[0].tensor.dim[0] = 1;
+  assert_int_equal(rt_rebind(p, args, 3), RT_BAD_INPUT); /* one block is no cluster of two */
+  map_args(args, 2, 128);
+  args[0].tensor.data = memory[3];
+  args[1].absent = true;
+  assert_int_equal(rt_rebind(p, args, 3), RT_OK);
+  assert_int_equal(rt_launch(p, NULL), RT_OK);
+  assert_true(seen[0].address == (uintptr_t)memory[3] && seen[0].dim[0] == 128);
+  assert_true(seen[1].address == 0 && seen[1].rank == 0);
+  rt_prepared_free(p);
+  stop(&f);
+}
+
+static void test_maps_refused(void **state) {
+  (void)state;
+  struct fixture f;
+  start(&f);
+  fake.kernels = map_kernels;
+  struct recipe *r = parse(&f.arena, &f.diags, map_text);
+  static const struct {
+    int64_t m, k, stride0, stride1;
+    size_t offset;
+    const char *message;
+  } bad[] = {
+      {32, 64, 64, 1, 8, "argument A cannot be copied by the tensor memory unit: its address"},
+      {32, 64, 1, 32, 0, "its innermost elements lie 64 bytes apart; they must be contiguous (2)"},
+      {32, 64, 65, 1, 0, "the stride of dim 1 from the innermost is 130 bytes; it must be a"},
+      {32, 64, -64, 1, 8192, "the stride of dim 1 from the innermost is -128 bytes"},
+      {32, 0, 64, 1, 0, "dim 0 from the innermost is 0; it must be 1 to 2^32"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    struct rt_arg args[3];
+    struct rt_prepared *p;
+    map_args(args, bad[i].m, bad[i].k);
+    args[0].tensor.data = memory[0] + bad[i].offset;
+    args[0].tensor.stride[0] = bad[i].stride0;
+    args[0].tensor.stride[1] = bad[i].stride1;
+    args[1].absent = true;
+    diag_clear(&f.diags);
+    assert_int_equal(rt_prepare(f.module, r, args, 3, NULL, &p), RT_BAD_INPUT);
+    if (f.diags.n_errors != 1 || !strstr(help_last_message(&f.diags), bad[i].message))
+      fail_msg("%s for %s", help_last_message(&f.diags), bad[i].message);
+  }
+  struct rt_arg args[3];
+  struct rt_prepared *p;
+  map_args(args, 0, 64); /* an empty grid needs no maps */
+  assert_int_equal(rt_prepare(f.module, r, args, 3, NULL, &p), RT_OK);
+  rt_prepared_free(p);
+  map_args(args, 32, 64);
+  fake.fail_call = "cuTensorMapEncodeTiled";
+  fake.calls = 0;
+  fake.fail_at = 1;
+  fake.fail_with = CUDA_ERROR_INVALID_VALUE;
+  diag_clear(&f.diags);
+  assert_int_equal(rt_prepare(f.module, r, args, 3, NULL, &p), RT_BAD_INPUT);
+  assert_non_null(strstr(help_last_message(&f.diags), "cuTensorMapEncodeTiled refuses"));
+  stop(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_maps),
+      cmocka_unit_test(test_maps_refused),
       cmocka_unit_test(test_device),
       cmocka_unit_test(test_real_driver_or_reason),
       cmocka_unit_test(test_buffers),
