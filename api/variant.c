@@ -177,6 +177,12 @@ static enum kiln_status lower(void *user) {
   struct api_mark before = api_mark(ctx);
   double start = api_now_ms();
   if (v->tile->stage == IR_MACHINE_STAGE) {
+    if (!cg_has_launch(v->tile)) {
+      API_ERROR(ctx, USAGE,
+                "the IR text has no launch: emission and compilation need its recipe (`recipe { "
+                "... }` with a `launch`)");
+      return KILN_INVALID;
+    }
     v->machine = v->tile;
     return KILN_OK;
   }

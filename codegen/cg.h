@@ -123,7 +123,9 @@ struct cg_emit_options {
   const struct diag_sink *files; /* names for lineinfo */
 };
 
-/* CUDA C of a verified machine module: deterministic, header-free. */
+/* Has the module what emission needs, a recipe that launches a kernel? Texts may lack it. */
+bool cg_has_launch(const struct ir_module *m);
+/* CUDA C of a verified machine module that has a launch: deterministic, header-free. */
 void cg_emit(const struct ir_module *m, struct cg_emit_options opt, struct strbuf *out);
 
 #endif

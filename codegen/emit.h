@@ -1,6 +1,7 @@
 /* What the files of the emitter share. emit_cuda.c walks blocks and control flow, emit_scalar.c
  * writes scalar expressions, emit_memory.c fragments, memory and matrix ops, emit_async.c barriers,
- * pipes, copies and wgmma, emit_helpers.c the device helpers a kernel uses. The emitter decides nothing: each op has one form. */
+ * pipes, copies and wgmma, emit_helpers.c the device helpers a kernel uses. The emitter decides
+ * nothing: each op has one form. */
 #ifndef KILN_CODEGEN_EMIT_H
 #define KILN_CODEGEN_EMIT_H
 

@@ -178,8 +178,10 @@ static const char *make_load(struct emit *e, uint32_t rank, bool hint, bool mult
             ".mbarrier::complete_tx::bytes%s%s\"\n               \" [%%0], [%%1, ",
             rank, multicast ? ".multicast::cluster" : "", hint ? ".L2::cache_hint" : "");
   put_regs(b, "{", 3, rank, "}], [%2]");
-  sb_printf(b, multicast ? ", %%%u" : "", 3 + rank);
-  sb_printf(b, hint ? ", %%%u" : "", 3 + rank + multicast);
+  if (multicast)
+    sb_printf(b, ", %%%u", 3 + rank);
+  if (hint)
+    sb_printf(b, ", %%%u", 3 + rank + multicast);
   sb_puts(b, ";\" ::\"r\"(to), \"l\"(&map), \"r\"(full)");
   for (uint32_t i = 0; i < rank; i++)
     sb_printf(b, ", \"r\"(%s)", axes[i]);
@@ -302,7 +304,8 @@ static const char *make_wgmma(struct emit *e, struct ir_op o) {
   sb_puts(out, whole ? "" : ", 1, 1");
   if (turns && !regs)
     sb_printf(out, ", %d", ta);
-  sb_printf(out, turns ? ", %d" : "", tb);
+  if (turns)
+    sb_printf(out, ", %d", tb);
   sb_puts(out, "; }\"\n               : ");
   for (uint32_t i = 0; i < n; i++)
     sb_printf(out, "%s\"%s\"(d[%u])",

@@ -256,6 +256,13 @@ static void emit_block(struct emit *e, struct ir_block b) {
 
 /* ---- the function ---- */
 
+bool cg_has_launch(const struct ir_module *m) {
+  for (uint32_t i = 0; m->recipe && i < m->recipe->steps.n; i++)
+    if (m->recipe->steps.at[i].kind == RECIPE_KERNEL)
+      return true;
+  return false;
+}
+
 static const struct recipe_step *kernel_step(const struct ir_module *m) {
   for (uint32_t i = 0; i < m->recipe->steps.n; i++)
     if (m->recipe->steps.at[i].kind == RECIPE_KERNEL)
@@ -352,7 +359,7 @@ static void put_params(struct emit *e, struct strbuf *out) {
   }
 }
 
-/* May a resource not be called so? Words of C++ and of the emitted text; `v0`, `n0`, `p0`, `t0` are
+/* May a resource not be called so? Words of C++ and of the emitted text; `v0`, `n0`, `p0` are
  * values, `r1_x` another resource's. */
 static bool is_reserved(const char *name) {
   static const char words[] =
@@ -361,7 +368,7 @@ static bool is_reserved(const char *name) {
       "inline int long mutable namespace new not operator or private protected public register "
       "return short signed sizeof static struct switch template this throw true try typedef "
       "typeid typename union unsigned using virtual void volatile while xor bf16 f16 e4m3 e5m2 "
-      "tensor_map printf fma fabs exp log sin cos erf tanh sqrt rsqrt min max ";
+      "tensor_map printf fma fabs fmin fmax exp exp2 log log2 sin cos erf tanh sqrt rsqrt ";
   static const char *const helpers[] = {
 #define HELPER(id, text) #id,
 #include "codegen/emit_helpers.def"
@@ -373,7 +380,7 @@ static bool is_reserved(const char *name) {
   for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
     if (strcasecmp(helpers[i], name) == 0)
       return true;
-  return (strchr("vnptr", name[0]) && name[1] >= '0' && name[1] <= '9') ||
+  return (strchr("vnp", name[0]) && name[1] >= '0' && name[1] <= '9') ||
          !isalpha((unsigned char)name[0]) || str_starts(name, "arg_") ||
          str_starts(name, "wgmma_") || str_starts(name, "tma_");
 }

@@ -226,8 +226,8 @@ static void check_tmap(struct machine *v, uint32_t i) {
     FAIL_RES(v, r, ": l2 is %lld; it must be 0, 64, 128 or 256", (long long)l2);
   if (*fill && !str_eq(fill, "zero") && !str_eq(fill, "nan"))
     FAIL_RES(v, r, ": fill is `%s`; it must be zero or nan", fill);
-  if (str_eq(fill, "nan") && (!dtype_is_float((enum dtype)r->type.dtype) ||
-                              dtype_bits((enum dtype)r->type.dtype) < 16))
+  if (str_eq(fill, "nan") &&
+      (!dtype_is_float((enum dtype)r->type.dtype) || dtype_bits((enum dtype)r->type.dtype) < 16))
     FAIL_RES(v, r, ": fill nan is for floats of 16 bits and more, not %s",
              dtype_name((enum dtype)r->type.dtype));
   if (!ir_tmap_arg(m, r, &arg) || m->args.at[arg].kind == IR_ARG_SCALAR) {
@@ -298,10 +298,21 @@ static bool same_map(const struct ir_module *m, const struct ir_res *r,
   return same;
 }
 
+/* [A-Za-z_][A-Za-z0-9_]*: it becomes a function. */
+static bool is_function_name(const char *s) {
+  size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+  return n > 0 && s[n] == 0 && !(s[0] >= '0' && s[0] <= '9');
+}
+
 /* The launch passes what the function takes. */
 static void check_params(struct machine *v) {
   const struct ir_module *m = v->m;
   const struct recipe_step *launch = only_launch(m);
+  for (uint32_t i = 0; m->recipe && i < m->recipe->steps.n; i++) {
+    const struct recipe_step *s = &m->recipe->steps.at[i];
+    if (s->kind == RECIPE_KERNEL && !is_function_name(s->entry))
+      fail(v, m->at.kernel, "the recipe launches `%s`, which is no name of a function", s->entry);
+  }
   if (!launch)
     return;
   if (launch->params.n != m->params.n) {

@@ -1,5 +1,5 @@
-/* Tensor maps of a launch: what the recipe says and the bound argument has, checked against what the
- * hardware demands and encoded by the driver into 128 bytes that the kernel takes by value.
+/* Tensor maps of a launch: what the recipe says and the bound argument has, checked against what
+ * the hardware demands and encoded by the driver into 128 bytes that the kernel takes by value.
  *
  * Encoding is host work of a microsecond; it happens at each binding, never at a launch. */
 #include "runtime/tmap.h"

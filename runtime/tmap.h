@@ -6,8 +6,8 @@
 #include "runtime/bind.h"
 
 /* Encodes parameter `q` (kind TMAP) for the bound arguments into *out, which must be aligned to 64
- * bytes; all zeros for an argument that is absent. Reports what the hardware would refuse. Allocates
- * nothing. */
+ * bytes; all zeros for an argument that is absent. Reports what the hardware would refuse.
+ * Allocates nothing. */
 enum rt_status rt_encode_map(const struct rt_bindings *b, const struct recipe_param *q,
                              CUtensorMap *out);
 

@@ -120,6 +120,15 @@ static void test_stages_of_ir_texts(void **state) {
   help_api_expect(&t, kiln_run_case(ir, &r, KILN_ON_INTERP, 0, &report), KILN_INVALID,
                   "at the machine stage");
   kiln_variant_free(w);
+  char *bare = strdup(show(&t, v, "machine", NULL)), *recipe = strstr(bare, "  recipe {\n");
+  char *end = strstr(recipe, "\n  }\n") + strlen("\n  }\n");
+  memmove(recipe, end, strlen(end) + 1);
+  struct kiln_file *no_launch = help_api_load(&t, "bare.tir", bare);
+  w = help_api_specialise(no_launch, NULL);
+  help_api_expect(&t, kiln_show(w, "cuda", NULL, &text), KILN_INVALID, "the IR text has no launch");
+  free(bare);
+  kiln_variant_free(w);
+  kiln_file_free(no_launch);
   r.target = "sm_90a";
   help_api_expect(&t, kiln_specialise(ir, &r, &w), KILN_INVALID,
                   "--target: the IR text was lowered for sm_80, not sm_90a");

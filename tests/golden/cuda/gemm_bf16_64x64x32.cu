@@ -58,16 +58,16 @@ __device__ __forceinline__ float bf16_to_f32(bf16 x) {
   return __uint_as_float((unsigned)x << 16);
 }
 
-__device__ __forceinline__ long long floordiv(long long a, long long b) {
+__device__ __forceinline__ int floordiv_s32(int a, int b) {
   if (b == 0) return 0;
-  if (b == -1) return (long long)(0 - (unsigned long long)a);
-  long long q = a / b;
+  if (b == -1) return (int)(0 - (unsigned)a);
+  int q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-__device__ __forceinline__ long long floormod(long long a, long long b) {
+__device__ __forceinline__ int floormod_s32(int a, int b) {
   if (b == 0 || b == -1) return 0;
-  long long r = a % b;
+  int r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
@@ -141,14 +141,14 @@ gemm_kernel(
   const long long v49 = v48 + v44;
   const int v50 = (int)blockIdx.x;
   const int v51 = n6 * 8;
-  const int v52 = (int)floordiv(v50, v51);
+  const int v52 = (int)floordiv_s32(v50, v51);
   const int v53 = v52 * 8;
   const int v54 = n5 - v53;
   const int v55 = v54 < 8 ? v54 : 8;
-  const int v56 = (int)floormod(v50, v51);
-  const int v57 = (int)floormod(v56, v55);
+  const int v56 = (int)floormod_s32(v50, v51);
+  const int v57 = (int)floormod_s32(v56, v55);
   const int v58 = v53 + v57;
-  const int v59 = (int)floordiv(v56, v55);
+  const int v59 = (int)floordiv_s32(v56, v55);
   const long long v60 = (long long)(v58);
   const long long v61 = (long long)(v59);
   const long long v62 = v60 * 64ll;

@@ -33,16 +33,16 @@ __device__ __forceinline__ long long clamp_s64(long long x, long long lo, long l
   return x < lo ? lo : x > hi ? hi : x;
 }
 
-__device__ __forceinline__ long long floordiv(long long a, long long b) {
+__device__ __forceinline__ int floordiv_s32(int a, int b) {
   if (b == 0) return 0;
-  if (b == -1) return (long long)(0 - (unsigned long long)a);
-  long long q = a / b;
+  if (b == -1) return (int)(0 - (unsigned)a);
+  int q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-__device__ __forceinline__ long long floormod(long long a, long long b) {
+__device__ __forceinline__ int floormod_s32(int a, int b) {
   if (b == 0 || b == -1) return 0;
-  long long r = a % b;
+  int r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
@@ -88,14 +88,14 @@ gemm_kernel(
   const long long v21 = v19 + v20;
   const int v22 = (int)blockIdx.x;
   const int v23 = n5 * 8;
-  const int v24 = (int)floordiv(v22, v23);
+  const int v24 = (int)floordiv_s32(v22, v23);
   const int v25 = v24 * 8;
   const int v26 = n4 - v25;
   const int v27 = v26 < 8 ? v26 : 8;
-  const int v28 = (int)floormod(v22, v23);
-  const int v29 = (int)floormod(v28, v27);
+  const int v28 = (int)floormod_s32(v22, v23);
+  const int v29 = (int)floormod_s32(v28, v27);
   const int v30 = v25 + v29;
-  const int v31 = (int)floordiv(v28, v27);
+  const int v31 = (int)floordiv_s32(v28, v27);
   const long long v32 = (long long)(v30);
   const long long v33 = (long long)(v31);
   const long long v34 = v32 * 32ll;
