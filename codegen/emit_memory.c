@@ -252,6 +252,79 @@ static void gstore(struct emit *e, struct ir_op o) {
             join(e, &n->in[2], count, t));
 }
 
+/* Atomics that are a call of one function on pointers and values of one C type. */
+static const struct {
+  const char *kind;
+  enum dtype t;
+  const char *call, *type; /* type: NULL, the dtype's own */
+} atomic_calls[] = {
+    {"add", DT_S32, "atomicAdd", NULL},
+    {"min", DT_S32, "atomicMin", NULL},
+    {"max", DT_S32, "atomicMax", NULL},
+    {"and", DT_S32, "atomicAnd", NULL},
+    {"or", DT_S32, "atomicOr", NULL},
+    {"xor", DT_S32, "atomicXor", NULL},
+    {"exchange", DT_S32, "atomicExch", NULL},
+    {"add", DT_S64, "atomicAdd", "unsigned long long"},
+    {"min", DT_S64, "atomicMin", NULL},
+    {"max", DT_S64, "atomicMax", NULL},
+    {"and", DT_S64, "atomicAnd", "unsigned long long"},
+    {"or", DT_S64, "atomicOr", "unsigned long long"},
+    {"xor", DT_S64, "atomicXor", "unsigned long long"},
+    {"exchange", DT_S64, "atomicExch", "unsigned long long"},
+    {"add", DT_F32, "atomicAdd", NULL},
+    {"exchange", DT_F32, "atomicExch", NULL},
+    {"add", DT_F64, "atomicAdd", NULL},
+};
+
+/* The others; sm_90 and up have an instruction for bf16. */
+static const char *atomic_helper(struct emit *e, const char *kind, enum dtype t) {
+  const struct cg_target *target = cg_find_target(ir_sym(e->m, e->m->target));
+  bool add = str_eq(kind, "add"), has_bf16 = target && target->cc_major >= 9;
+  if (t == DT_F16)
+    return emit_use(e, EMIT_ATOMIC_ADD_F16);
+  if (t == DT_BF16 && add && has_bf16)
+    return emit_use(e, EMIT_ATOMIC_ADD_BF16);
+  if (t == DT_BF16) {
+    emit_use(e, EMIT_BF16_TO_F32);
+    emit_use(e, EMIT_F32_TO_BF16);
+    return emit_use(e, EMIT_ATOMIC_ADD_BF16_SWAP);
+  }
+  if (t == DT_F64)
+    return emit_use(e, EMIT_ATOMIC_EXCH_F64);
+  bool least = str_eq(kind, "min");
+  emit_use(e, least ? EMIT_MIN_F32 : EMIT_MAX_F32);
+  return emit_use(e, least ? EMIT_ATOMIC_MIN_F32 : EMIT_ATOMIC_MAX_F32);
+}
+
+static void gatomic(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  enum dtype t = (enum dtype)ir_type_of(e->m, n->in[0]).dtype;
+  const char *kind = ir_sym(e->m, ir_get_attr(e->m, o, IR_ATTR_kind)->s), *call = NULL;
+  const char *ptr = emit_val(e, n->in[0]), *value = emit_val(e, n->in[2]);
+  for (size_t i = 0; i < sizeof atomic_calls / sizeof atomic_calls[0] && !call; i++) {
+    const char *as = atomic_calls[i].type;
+    if (atomic_calls[i].t != t || !str_eq(atomic_calls[i].kind, kind))
+      continue;
+    call =
+        as ? arena_printf(e->a, "%s((%s *)(%s), (%s)%s)", atomic_calls[i].call, as, ptr, as, value)
+           : arena_printf(e->a, "%s(%s, %s)", atomic_calls[i].call, ptr, value);
+  }
+  if (!call)
+    call = arena_printf(e->a, "%s(%s, %s)", atomic_helper(e, kind, t), ptr, value);
+  const char *mask = emit_val(e, n->in[1]);
+  int64_t c;
+  bool always = emit_is_const(e, n->in[1], &c) && c;
+  if (!n->n_out) {
+    emit_line(e, "%s%s%s%s;", always ? "" : "if (", always ? "" : mask, always ? "" : ") ", call);
+    return;
+  }
+  const char *type = emit_type(e, ir_type_of(e->m, n->out[0])), *name = emit_new_name(e, n->out[0]);
+  emit_line(e, "%s %s = 0;", type, name);
+  emit_line(e, "%s%s%s%s = (%s)%s;", always ? "" : "if (", always ? "" : mask, always ? "" : ") ",
+            name, type, call);
+}
+
 static void sload(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   enum dtype t = (enum dtype)res_at(e, o, 0)->type.dtype;
@@ -392,6 +465,7 @@ bool emit_memory(struct emit *e, struct ir_op o) {
   case IR_FPUT: fput(e, o); return true;
   case IR_GLOAD: gload(e, o); return true;
   case IR_GSTORE: gstore(e, o); return true;
+  case IR_GATOMIC: gatomic(e, o); return true;
   case IR_SLOAD: sload(e, o); return true;
   case IR_SSTORE: sstore(e, o); return true;
   case IR_CP_ASYNC: cp_async(e, o); return true;

@@ -108,6 +108,9 @@ bool cg_has_lowering(enum ir_opcode o) {
   case IR_DOT:
   case IR_LOAD:
   case IR_STORE:
+  case IR_GATHER:
+  case IR_SCATTER:
+  case IR_ATOMIC:
   case IR_ASSERT:
   case IR_FOR:
   case IR_IF:

@@ -146,6 +146,10 @@ uint32_t cg_put_width(const struct lower *l, uint32_t frag);
 void cg_next_reg(struct lower *l);
 /* Element r of tile v; `layout` is the layout r counts in (v's own, unless v is free). */
 struct ir_val cg_eval(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout);
+/* The element of v that stands at element r of a tile of type t, to which v's dims of 1 grow; r
+ * counts in t's layout. */
+struct ir_val cg_eval_grown(struct lower *l, struct ir_val v, struct ir_type t, struct ir_val r,
+                            uint32_t layout);
 /* Elements r .. r + n - 1, for a writer that rounds to v's dtype: a last cast is left to it. */
 void cg_eval_run(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout, uint32_t n,
                  struct ir_val *out);
@@ -207,8 +211,15 @@ struct ir_val cg_pad_value(struct lower *l, struct ir_op load);
 void cg_lower_load(struct lower *l, struct ir_op o);
 void cg_lower_store(struct lower *l, struct ir_op o);
 
+/* ---- lower_gather.c ---- */
+void cg_lower_gather(struct lower *l, struct ir_op o);
+void cg_lower_scatter(struct lower *l, struct ir_op o);
+void cg_lower_atomic(struct lower *l, struct ir_op o);
+
 /* ---- lower_smem.c ---- */
 
+/* Is register r of the layout an element of the tile, and not padding? */
+struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r);
 /* A buffer for a matrix of outer x inner elements, padding included, times slots. */
 struct cg_smem *cg_new_smem(struct lower *l, const char *name, enum dtype t, int64_t outer,
                             int64_t inner, uint32_t slots, uint32_t pipe);

@@ -81,7 +81,7 @@ uint32_t cg_put_yields(struct lower *l, uint32_t n, const struct ir_val *yields,
     } else if (reads_other(l, yields[i], n, frag, frag[i])) {
       struct ir_res *r = &l->m->res.at[frag[i]];
       uint32_t layout = r->layout;
-      copy[i] = cg_new_frag(l, "n", r->type, layout);
+      copy[i] = cg_new_frag(l, "y", r->type, layout);
       cg_fill_frag(l, copy[i], yields[i], layout);
     }
   }
@@ -344,6 +344,12 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_reduce(l, o);
   else if (c == IR_SCAN_SUM)
     cg_lower_scan(l, o);
+  else if (c == IR_GATHER)
+    cg_lower_gather(l, o);
+  else if (c == IR_SCATTER)
+    cg_lower_scatter(l, o);
+  else if (c == IR_ATOMIC)
+    cg_lower_atomic(l, o);
   else if (c == IR_CONVERT)
     cg_lower_convert(l, o);
   else if (c == IR_ASSERT)

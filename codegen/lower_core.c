@@ -403,6 +403,7 @@ uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most) {
 
 /* ---- fragments ---- */
 
+/* Not named `n`, `p`, `v`: the emitter numbers parameters, pieces and values so. */
 uint32_t cg_new_frag(struct lower *l, const char *name, struct ir_type t, uint32_t layout) {
   const char *unique = arena_printf(l->m->arena, "%s%u", name, ++l->n_names);
   struct ir_res r = {

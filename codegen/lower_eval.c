@@ -62,13 +62,14 @@ static struct ir_val slice_reg(struct lower *l, const struct layout *big, uint32
   return cg_digits(l, r, n, map);
 }
 
-static struct ir_val eval_broadcast(struct lower *l, struct ir_op o, struct ir_val r,
-                                    uint32_t layout) {
-  struct ir_val in = ir_op_at(l->m, o)->in[0];
-  struct ir_type a = ir_type_of(l->m, in), b = ir_type_of(l->m, ir_op_at(l->m, o)->out[0]);
+struct ir_val cg_eval_grown(struct lower *l, struct ir_val in, struct ir_type t, struct ir_val r,
+                            uint32_t layout) {
+  struct ir_type a = ir_type_of(l->m, in);
   uint32_t grown = 0;
-  for (uint32_t d = 0; d < b.rank; d++)
-    grown |= (uint32_t)(a.dim[d] != b.dim[d]) << d;
+  for (uint32_t d = 0; d < t.rank; d++)
+    grown |= (uint32_t)(a.dim[d] != t.dim[d]) << d;
+  if (!grown)
+    return cg_eval(l, in, r, layout);
   const struct layout *big = cg_layout_at(l, layout);
   uint32_t small = cg_layout_of(l, in);
   if (cg_is_free(l->m, in))
@@ -87,7 +88,7 @@ static struct ir_val eval_op(struct lower *l, struct ir_val v, struct ir_val r, 
     return cg_cast(l, cg_coord(l, layout, axis, r), DT_INDEX);
   }
   if (n->opcode == IR_BROADCAST)
-    return eval_broadcast(l, o, r, layout);
+    return cg_eval_grown(l, n->in[0], ir_type_of(m, v), r, layout);
   if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE)
     return cg_eval(l, n->in[0], r, cg_layout_of(l, n->in[0]));
   if (n->opcode == IR_BITCAST)

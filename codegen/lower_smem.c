@@ -382,8 +382,7 @@ static struct ir_val crossing_addr(struct lower *l, const struct crossing *x, st
   return cg_muli(l, at, dtype_bytes((enum dtype)t.dtype, 1));
 }
 
-static struct ir_val inside_tile(struct lower *l, struct ir_type t, uint32_t layout,
-                                 struct ir_val r) {
+struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r) {
   struct ir_val mask = cg_bool(l, true);
   for (uint32_t d = 0; d < t.rank; d++)
     if (cg_layout_cover(cg_layout_at(l, layout), d) > t.dim[d]) {
@@ -417,7 +416,7 @@ void cg_lower_convert(struct lower *l, struct ir_op o) {
   struct ir_val out[16];
   uint32_t n = layout_extent(cg_layout_at(l, from), LAYOUT_REG);
   struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w);
-  struct ir_val inside = inside_tile(l, tv, from, r);
+  struct ir_val inside = cg_inside_tile(l, tv, from, r);
   struct ir_val mask = cg_op2(l, IR_AND, cg_is_writer(l, from), inside);
   cg_eval_run(l, v, r, from, w, out);
   cg_sstore(l, x.s, crossing_addr(l, &x, tv, from, r), mask, w, out);
@@ -432,7 +431,7 @@ void cg_lower_convert(struct lower *l, struct ir_op o) {
   r = cg_muli(l, cg_each(l, n / step, &saved), step);
   for (uint32_t i = 0; i < step; i += w) {
     struct ir_val at = cg_addi(l, r, i);
-    struct ir_val in = inside_tile(l, tt, into, at);
+    struct ir_val in = cg_inside_tile(l, tt, into, at);
     struct ir_val addr = crossing_addr(l, &x, tt, into, at);
     cg_sload(l, x.s, cg_select(l, in, addr, cg_s32(l, 0)), w, out + i);
   }

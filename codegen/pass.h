@@ -31,6 +31,10 @@ bool cg_has_lowering(enum ir_opcode o);
  * bits, comparisons, select, cast, random numbers (of a counter). */
 bool cg_is_elementwise(enum ir_opcode o);
 bool cg_is_reduce(enum ir_opcode o);
+/* gather, scatter, atomic: a view, an index per dim of it, then the value that is written. */
+bool cg_takes_indices(enum ir_opcode o);
+/* Of one of these, what is selected: the result or the value that is written. */
+struct ir_val cg_selected(const struct ir_module *m, struct ir_op o);
 /* A tile that costs nothing to compute again wherever it is needed, in whatever layout: splats,
  * iotas and arithmetic on these alone. */
 bool cg_is_free(const struct ir_module *m, struct ir_val v);

@@ -71,6 +71,13 @@ static void tie_op(struct solver *s, struct ir_op o) {
     tie(s, n->in[0], n->out[0]);
   } else if (n->opcode == IR_DOT) {
     tie(s, n->in[2], n->out[0]);
+  } else if (cg_takes_indices(n->opcode)) {
+    struct ir_val all = cg_selected(m, o);
+    for (uint32_t i = 1; i < n->n_in; i++)
+      if (ir_shape_eq(ir_type_of(m, n->in[i]), ir_type_of(m, all)))
+        tie(s, n->in[i], all);
+    if (n->opcode == IR_ATOMIC)
+      tie(s, n->out[0], all);
   } else if (n->opcode == IR_FOR) {
     const struct ir_blocknode *b = ir_block_at(m, n->blocks[0]);
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -167,12 +174,29 @@ static void fix(struct solver *s, uint32_t class, const struct layout *l) {
   VEC_PUSH(s->a, &s->todo, class);
 }
 
+/* Indices of o whose dims of 1 grow to those of what is selected, which has layout l. */
+static void spread_to_indices(struct solver *s, struct ir_op o, uint32_t class,
+                              const struct layout *l) {
+  const struct ir_opnode *n = ir_op_at(s->m, o);
+  struct ir_val all = cg_selected(s->m, o);
+  if (!s->has_class[all.id] || find(s, all.id) != class)
+    return;
+  for (uint32_t i = 1; i < n->n_in; i++)
+    if (is_tile(s, n->in[i]) && s->has_class[n->in[i].id]) {
+      uint32_t grown = grown_dims(ir_type_of(s->m, n->in[i]), ir_type_of(s->m, all));
+      if (grown)
+        fix(s, find(s, n->in[i].id), cg_layout_slice(s->a, l, grown));
+    }
+}
+
 static void spread(struct solver *s) {
   while (s->todo.n) {
     uint32_t class = VEC_POP(&s->todo);
     const struct layout *l = s->layout[class];
     for (uint32_t i = 0; i < s->ops.n; i++) {
       const struct ir_opnode *n = ir_op_at(s->m, s->ops.at[i]);
+      if (cg_takes_indices(n->opcode))
+        spread_to_indices(s, s->ops.at[i], class, l);
       if (!relates(n->opcode))
         continue;
       uint32_t in = n->in[0].id, out = n->out[0].id;
@@ -228,12 +252,16 @@ static const struct layout *memory_layout(struct solver *s, uint32_t class) {
     if ((cg_is_reduce(n->opcode) || n->opcode == IR_SCAN_SUM) && s->has_class[n->in[0].id] &&
         find(s, n->in[0].id) == class)
       reduce_axis = (int)ir_attr_int(m, o, IR_ATTR_axis, 0);
-    if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
+    bool picks = cg_takes_indices(n->opcode);
+    if (n->opcode != IR_LOAD && n->opcode != IR_STORE && !picks)
       continue;
     struct ir_val v = n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1];
+    v = picks ? cg_selected(m, o) : v;
     if (!s->has_class[v.id] || find(s, v.id) != class)
       continue;
     int64_t d = ir_attr_int(m, o, IR_ATTR_vdim, 0), w = ir_attr_int(m, o, IR_ATTR_vec, 1);
+    if (picks && w == 1)
+      continue; /* adjacent nowhere */
     votes[d] += n->opcode == IR_STORE ? 2 : 1;
     vec[d] = w > vec[d] ? w : vec[d];
   }
@@ -324,6 +352,18 @@ static bool is_replicated(const struct layout *l) {
   return true;
 }
 
+static void want_indices(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  struct ir_val all = cg_selected(m, o);
+  const struct layout *l = layout_of(s, all);
+  for (uint32_t i = 1; l && i < ir_op_at(m, o)->n_in; i++) {
+    struct ir_val v = ir_op_at(m, o)->in[i];
+    if (v.id != all.id && is_tile(s, v))
+      want_operand(s, o, i,
+                   cg_layout_slice(s->a, l, grown_dims(ir_type_of(m, v), ir_type_of(m, all))));
+  }
+}
+
 static void insert_converts(struct solver *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode n = *ir_op_at(m, o);
@@ -331,6 +371,11 @@ static void insert_converts(struct solver *s, struct ir_op o) {
   if (n.opcode == IR_BITCAST)
     bitcast_parts(m, o, &narrows);
   if (n.opcode == IR_BROADCAST || (n.opcode == IR_BITCAST && !narrows)) {
+  if (cg_takes_indices(n.opcode)) {
+    want_indices(s, o);
+    return;
+  }
+  if (n.opcode == IR_BROADCAST) {
     const struct layout *l = layout_of(s, n.out[0]);
     if (l && layout_of(s, n.in[0]))
       want_operand(s, o, 0, backward(s, o, l));
@@ -368,7 +413,10 @@ static bool needs_class(struct solver *s, struct ir_val v) {
   if (!cg_is_free(s->m, v))
     return true;
   for (uint32_t i = s->uses.first[v.id]; i; i = s->uses.list.at[i].next) {
-    enum ir_opcode c = ir_op_at(s->m, s->uses.list.at[i].op)->opcode;
+    struct ir_op user = s->uses.list.at[i].op;
+    enum ir_opcode c = ir_op_at(s->m, user)->opcode;
+    if (cg_takes_indices(c) && c != IR_GATHER && cg_selected(s->m, user).id == v.id)
+      return true;
     if (c == IR_STORE || c == IR_TRANSPOSE || c == IR_RESHAPE || c == IR_ITEM || c == IR_ASSERT ||
         c == IR_BITCAST || cg_is_reduce(c) || (c == IR_DOT && s->uses.list.at[i].operand < 2))
       return true;

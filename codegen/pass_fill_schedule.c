@@ -54,6 +54,14 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
       s->main_dot = o;
     }
   }
+  if (cg_takes_indices(n->opcode)) {
+    struct ir_type t = ir_type_of(m, cg_selected(m, o));
+    int64_t elems = t.kind == IR_TILE ? ir_elems(t) : 1,
+            bytes = dtype_bytes((enum dtype)t.dtype, 1);
+    s->largest_tile = elems > s->largest_tile ? elems : s->largest_tile;
+    s->widest = bytes > s->widest ? bytes : s->widest;
+    s->plain = false;
+  }
   if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
     return;
   const struct ir_attr *masks = ir_get_attr(m, o, IR_ATTR_masks);

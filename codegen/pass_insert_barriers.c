@@ -15,14 +15,23 @@
 #include "codegen/recipe.h"
 #include "ir/resource.h"
 
-enum { WROTE = 1, READ = 2 };
+enum { WROTE = 1, READ = 2, ATOMIC = 4 };
+
+/* The atomics on a tensor since the last barrier; unit: the loop over registers, or the op; turn:
+ * of the loops around it. */
+struct atomics {
+  uint32_t kind, unit, turn;
+  bool blind;
+};
 
 struct sync {
   struct ir_module *m;
   struct arena *a;
   uint32_t n; /* resources, then params (tensors) */
   uint8_t *state;
-  bool *written_tensor; /* per param: is it stored to? */
+  bool *written_tensor;    /* per param: is it written to? */
+  struct atomics *atomics; /* per state */
+  uint32_t turn;
 };
 
 static uint32_t n_slots(const struct ir_module *m, uint32_t res) {
@@ -55,6 +64,8 @@ static bool conflicts(const struct sync *s, uint32_t what, uint8_t access) {
     bool own_ring = i == what && what < s->m->res.n && n_slots(s->m, what) > 1;
     if (own_ring)
       continue;
+    if (s->state[i] & ATOMIC)
+      return true;
     if ((access == READ && (s->state[i] & WROTE)) || (access == WROTE && (s->state[i] & READ)) ||
         (access == WROTE && i != what && (s->state[i] & WROTE)))
       return true;
@@ -80,6 +91,25 @@ static void access(struct sync *s, struct ir_op o, uint32_t what, uint8_t kind) 
   s->state[what] |= kind;
 }
 
+/* Atomics on a tensor come in the order of the program, each as one, its elements in any order: a
+ * barrier between two, but where no one sees the order: of one kind, and nobody wants old values. */
+static void access_atomic(struct sync *s, struct ir_op o, uint32_t what) {
+  struct ir_module *m = s->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct atomics now = {.kind = ir_get_attr(m, o, IR_ATTR_kind)->s.id, .turn = s->turn};
+  now.blind = n->n_out == 0 && !str_eq(ir_sym(m, ir_get_attr(m, o, IR_ATTR_kind)->s), "exchange");
+  for (struct ir_op p = o; p.id; p = ir_block_at(m, ir_op_at(m, p)->block)->parent)
+    if (p.id == o.id || ir_op_at(m, p)->opcode == IR_EACH)
+      now.unit = p.id;
+  const struct atomics *was = &s->atomics[what];
+  bool same = was->unit == now.unit && was->turn == now.turn;
+  bool any_order = was->blind && now.blind && was->kind == now.kind;
+  if ((s->state[what] & (WROTE | READ)) || ((s->state[what] & ATOMIC) && !same && !any_order))
+    barrier_before(s, o);
+  s->state[what] |= ATOMIC;
+  s->atomics[what] = now;
+}
+
 static void visit(struct sync *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode copy = *ir_op_at(m, o), *n = &copy; /* the table of ops may move */
@@ -100,6 +130,7 @@ static void visit(struct sync *s, struct ir_op o) {
       access(s, o, m->res.n + param, READ);
     return;
   case IR_GSTORE: access(s, o, m->res.n + root_param(m, n->in[0]), WROTE); return;
+  case IR_GATOMIC: access_atomic(s, o, m->res.n + root_param(m, n->in[0])); return;
   default: break;
   }
   for (uint32_t i = 0; i < n->n_res; i++) {
@@ -111,29 +142,57 @@ static void visit(struct sync *s, struct ir_op o) {
   }
 }
 
+/* A state to come back to, or to join with what another way leaves behind. */
+struct saved {
+  uint8_t *state;
+  struct atomics *atomics;
+};
+
+static struct saved save(const struct sync *s) {
+  return (struct saved){arena_copy(s->a, s->state, s->n),
+                        arena_copy(s->a, s->atomics, s->n * sizeof *s->atomics)};
+}
+
+static void merge(struct sync *s, const struct saved *other) {
+  for (uint32_t i = 0; i < s->n; i++) {
+    struct atomics *x = &s->atomics[i];
+    const struct atomics *y = &other->atomics[i];
+    if (!(s->state[i] & ATOMIC))
+      *x = *y;
+    else if ((other->state[i] & ATOMIC) && (x->unit != y->unit || x->turn != y->turn) &&
+             !(x->blind && y->blind && x->kind == y->kind))
+      *x = (struct atomics){0}; /* in order with nothing that follows */
+    s->state[i] |= other->state[i];
+  }
+}
+
 static void walk(struct sync *s, struct ir_block b);
 
 static void walk_op(struct sync *s, struct ir_op o) {
   const struct ir_opnode n = *ir_op_at(s->m, o);
   visit(s, o);
   if (n.opcode == IR_IF) {
-    uint8_t *before = arena_copy(s->a, s->state, s->n);
+    struct saved before = save(s);
     walk(s, n.blocks[0]);
-    uint8_t *after = arena_copy(s->a, s->state, s->n);
-    memcpy(s->state, before, s->n);
+    struct saved after = save(s);
+    memcpy(s->state, before.state, s->n);
+    memcpy(s->atomics, before.atomics, s->n * sizeof *s->atomics);
     walk(s, n.blocks[1]);
-    for (uint32_t i = 0; i < s->n; i++)
-      s->state[i] |= after[i];
+    merge(s, &after);
     return;
   }
   bool loops = n.opcode == IR_FOR || n.opcode == IR_WHILE || n.opcode == IR_EACH;
-  uint8_t *before = loops ? arena_copy(s->a, s->state, s->n) : NULL;
-  for (int round = 0; round < (loops ? 2 : 1); round++)
+  struct saved before = {0};
+  if (loops)
+    before = save(s);
+  for (int round = 0; round < (loops ? 2 : 1); round++) {
+    s->turn += n.opcode == IR_FOR || n.opcode == IR_WHILE;
     for (uint32_t i = 0; i < n.n_blocks; i++)
       walk(s, n.blocks[i]);
+  }
   /* A loop may run no iteration at all. */
-  for (uint32_t i = 0; loops && n.opcode != IR_EACH && i < s->n; i++)
-    s->state[i] |= before[i];
+  if (loops && n.opcode != IR_EACH)
+    merge(s, &before);
 }
 
 static void walk(struct sync *s, struct ir_block b) {
@@ -145,8 +204,9 @@ bool cg_pass_insert_barriers(struct ir_module *m, struct ir_pass_ctx *ctx, bool 
   struct sync s = {.m = m, .a = ctx->scratch, .n = m->res.n + m->params.n};
   s.state = ARENA_ARRAY(s.a, uint8_t, s.n + 1);
   s.written_tensor = ARENA_ARRAY(s.a, bool, m->params.n + 1);
+  s.atomics = ARENA_ARRAY(s.a, struct atomics, s.n + 1);
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
-    if (ir_op_at(m, o)->opcode == IR_GSTORE)
+    if (ir_op_at(m, o)->opcode == IR_GSTORE || ir_op_at(m, o)->opcode == IR_GATOMIC)
       s.written_tensor[root_param(m, ir_op_at(m, o)->in[0])] = true;
   walk(&s, m->body);
   *changed = true;

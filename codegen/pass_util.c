@@ -56,6 +56,15 @@ bool cg_is_reduce(enum ir_opcode o) {
   return o >= IR_REDUCE_SUM && o <= IR_ARGMIN;
 }
 
+bool cg_takes_indices(enum ir_opcode o) {
+  return o == IR_GATHER || o == IR_SCATTER || o == IR_ATOMIC;
+}
+
+struct ir_val cg_selected(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  return n->opcode == IR_GATHER ? n->out[0] : n->in[n->n_in - 1u];
+}
+
 static bool is_free(const struct ir_module *m, struct ir_val v, int depth) {
   struct ir_op def = ir_value_at(m, v)->def;
   if (!def.id || depth > 16)

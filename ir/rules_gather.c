@@ -67,7 +67,7 @@ void ir_rule_scatter(struct ir_check *c) {
     ir_rule_check_written(c, c->n->in[0]);
 }
 
-static bool has_atomic(const char *kind, enum dtype t) {
+bool ir_has_atomic(const char *kind, enum dtype t) {
   bool wide_int = t == DT_S32 || t == DT_S64;
   if (str_eq(kind, "add"))
     return wide_int || t == DT_F32 || t == DT_F64 || t == DT_F16 || t == DT_BF16;
@@ -75,7 +75,7 @@ static bool has_atomic(const char *kind, enum dtype t) {
     return wide_int || t == DT_F32;
   if (str_eq(kind, "exchange"))
     return wide_int || t == DT_F32 || t == DT_F64;
-  return wide_int;
+  return wide_int && (str_eq(kind, "and") || str_eq(kind, "or") || str_eq(kind, "xor"));
 }
 
 void ir_rule_atomic(struct ir_check *c) {
@@ -91,6 +91,6 @@ void ir_rule_atomic(struct ir_check *c) {
     known |= str_eq(kind, kinds[i]);
   if (!known)
     ir_rule_fail(c, "kind is `%s`; it must be add, min, max, and, or, xor or exchange", kind);
-  else if (!has_atomic(kind, (enum dtype)t.dtype))
+  else if (!ir_has_atomic(kind, (enum dtype)t.dtype))
     ir_rule_fail(c, "there is no atomic %s of %s", kind, dtype_name((enum dtype)t.dtype));
 }

@@ -19,6 +19,9 @@ static inline bool is_data(struct ir_type t) {
   return t.kind == IR_SCALAR || t.kind == IR_TILE;
 }
 
+/* Is there an atomic of this kind and dtype (rules_gather.c)? */
+bool ir_has_atomic(const char *kind, enum dtype t);
+
 /* ---- machine ops (rules_machine.c) ---- */
 
 /* The op's i-th resource. */

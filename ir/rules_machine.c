@@ -195,6 +195,20 @@ void ir_rule_gstore(struct ir_check *c) {
   ir_rule_check_values(c, 2, t);
 }
 
+void ir_rule_gatomic(struct ir_check *c) {
+  if (!want_ptr(c))
+    return;
+  enum dtype t = (enum dtype)in(c, 0).dtype;
+  const char *kind = ir_sym(c->m, ir_get_attr(c->m, c->op, IR_ATTR_kind)->s);
+  ir_rule_want_scalar(c, 1, DT_BOOL, "the mask");
+  ir_rule_want_scalar(c, 2, t, "the value");
+  if (c->n->n_out > 1)
+    ir_rule_fail(c, "gives %u results; it is one, or none", c->n->n_out);
+  ir_rule_check_results(c, t);
+  if (!ir_has_atomic(kind, t))
+    ir_rule_fail(c, "there is no atomic %s of %s", kind, dtype_name(t));
+}
+
 void ir_rule_sload(struct ir_check *c) {
   enum dtype t = (enum dtype)ir_rule_res(c, 0)->type.dtype;
   ir_rule_want_scalar(c, 0, DT_S32, "the offset");

@@ -361,6 +361,35 @@ static void gstore(struct mach *x, struct ir_op o, uint32_t t) {
                *cell(x, n->in[i], t));
 }
 
+/* Threads one after the other: each step is one. */
+static void gatomic(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  enum dtype d = dtype_of(x, n->in[0]);
+  const char *kind = ir_sym(x->m, ir_get_attr(x->m, o, IR_ATTR_kind)->s);
+  static const struct {
+    const char *kind;
+    enum ir_opcode o;
+  } ops[] = {{"add", IR_ADD}, {"min", IR_MIN}, {"max", IR_MAX},
+             {"and", IR_AND}, {"or", IR_OR},   {"xor", IR_XOR}};
+  void *at = (void *)(intptr_t)cell(x, n->in[0], t)->i;
+  struct cell old = {0}, new = *cell(x, n->in[2], t);
+  if (is_true(x, n->in[1], t)) {
+    check_global(x, (int64_t)(intptr_t)at, dtype_bits(d) / 8);
+    old = load_cell(d, at);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+      if (!str_eq(kind, ops[i].kind))
+        continue;
+      if (dtype_is_float(d))
+        new.f = num_round(d, float_op(x, ops[i].o, d, old.f, new.f, 0));
+      else
+        new.i = int_op(x, ops[i].o, d, old.i, new.i);
+    }
+    store_cell(d, at, d, new);
+  }
+  if (n->n_out)
+    *cell(x, n->out[0], t) = old;
+}
+
 static void sload(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
@@ -664,6 +693,7 @@ static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
   case IR_FPUT: frag_op(x, o, t); return;
   case IR_GLOAD: gload(x, o, t); return;
   case IR_GSTORE: gstore(x, o, t); return;
+  case IR_GATOMIC: gatomic(x, o, t); return;
   case IR_SLOAD: sload(x, o, t); return;
   case IR_SSTORE: sstore(x, o, t); return;
   case IR_CP_ASYNC: cp_async(x, o, t); return;
