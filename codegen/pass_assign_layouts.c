@@ -367,15 +367,14 @@ static void want_indices(struct solver *s, struct ir_op o) {
 static void insert_converts(struct solver *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode n = *ir_op_at(m, o);
-  bool narrows = false;
-  if (n.opcode == IR_BITCAST)
-    bitcast_parts(m, o, &narrows);
-  if (n.opcode == IR_BROADCAST || (n.opcode == IR_BITCAST && !narrows)) {
   if (cg_takes_indices(n.opcode)) {
     want_indices(s, o);
     return;
   }
-  if (n.opcode == IR_BROADCAST) {
+  bool narrows = false;
+  if (n.opcode == IR_BITCAST)
+    bitcast_parts(m, o, &narrows);
+  if (n.opcode == IR_BROADCAST || (n.opcode == IR_BITCAST && !narrows)) {
     const struct layout *l = layout_of(s, n.out[0]);
     if (l && layout_of(s, n.in[0]))
       want_operand(s, o, 0, backward(s, o, l));

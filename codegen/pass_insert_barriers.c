@@ -92,7 +92,7 @@ static void access(struct sync *s, struct ir_op o, uint32_t what, uint8_t kind) 
 }
 
 /* Atomics on a tensor come in the order of the program, each as one, its elements in any order: a
- * barrier between two, but where no one sees the order: of one kind, and nobody wants old values. */
+ * barrier between two, but where no one sees the order: of one kind, and old values unwanted. */
 static void access_atomic(struct sync *s, struct ir_op o, uint32_t what) {
   struct ir_module *m = s->m;
   const struct ir_opnode *n = ir_op_at(m, o);

@@ -400,15 +400,22 @@ static void gen_scatter(struct gen *g, enum ir_opcode opcode) {
   struct ir_val in[2 + IR_MAX_RANK] = {body_arg(g, k)};
   struct ir_type t = indices(g, in[0], in);
   uint32_t n = 1 + arg_rows[k].rank;
-  in[n++] = need(g, t);
+  bool splat = g->opt->any_order && opcode == IR_SCATTER && t.kind == IR_TILE;
+  struct ir_val value = need(g, splat ? ir_scalar((enum dtype)t.dtype) : t);
+  in[n++] = splat ? ir_build1(&g->b, IR_SPLAT, t, 1, &value) : value;
   if (opcode == IR_SCATTER) {
     made(g, opcode);
     ir_build(&g->b, opcode, n, in, 0, NULL);
     return;
   }
-  struct ir_val v = op(g, opcode, t, n, in);
-  const char *kind = arg_rows[k].t == DT_F32 ? float_kinds[below(g, COUNT(float_kinds))]
-                                             : int_kinds[below(g, COUNT(int_kinds))];
+  made(g, opcode);
+  struct ir_val v = ir_build1(&g->b, opcode, t, n, in);
+  bool one_by_one = !g->opt->any_order;
+  const char *kind = arg_rows[k].t != DT_F32 ? int_kinds[below(g, COUNT(int_kinds) - !one_by_one)]
+                     : one_by_one            ? float_kinds[below(g, COUNT(float_kinds))]
+                                             : float_kinds[1 + below(g, 2)];
+  if (one_by_one)
+    push(g, v);
   ir_set_attr(g->m, ir_value_at(g->m, v)->def,
               (struct ir_attr){.key = IR_ATTR_kind, .s = symtab_get(g->m->syms, kind)});
 }
