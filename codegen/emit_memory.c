@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/num.h"
+#include "ir/mma.h"
 #include "ir/resource.h"
 
 #include <inttypes.h>
@@ -407,31 +408,54 @@ static void cp_async(struct emit *e, struct ir_op o) {
 }
 
 static void ldmatrix(struct emit *e, struct ir_op o) {
+  static const enum emit_helper helpers[2][3] = {
+      {EMIT_LDMATRIX_X1, EMIT_LDMATRIX_X2, EMIT_LDMATRIX_X4},
+      {EMIT_LDMATRIX_X1_TRANS, EMIT_LDMATRIX_X2_TRANS, EMIT_LDMATRIX_X4_TRANS}};
+  static const enum emit_helper floats[3] = {EMIT_LDMATRIX_X1_F32, EMIT_LDMATRIX_X2_F32,
+                                             EMIT_LDMATRIX_X4_F32};
   const struct ir_opnode *n = ir_op_at(e->m, o);
   int64_t num = ir_attr_int(e->m, o, IR_ATTR_num, 4);
   bool trans = ir_attr_int(e->m, o, IR_ATTR_trans, 0) != 0;
-  enum emit_helper h = num == 4   ? (trans ? EMIT_LDMATRIX_X4_TRANS : EMIT_LDMATRIX_X4)
-                       : num == 2 ? (trans ? EMIT_LDMATRIX_X2_TRANS : EMIT_LDMATRIX_X2)
-                                  : (trans ? EMIT_LDMATRIX_X1_TRANS : EMIT_LDMATRIX_X1);
+  const struct ir_res *r = res_at(e, o, 0);
+  int k = num == 4 ? 2 : num == 2 ? 1 : 0;
+  enum emit_helper h = r->type.dtype == DT_F32 ? floats[k] : helpers[trans][k];
   struct strbuf regs = {.arena = e->a};
+  uint32_t per = emit_packed(e, r);
   for (int64_t i = 0; i < num; i++)
-    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), emit_reg(e, n->in[1], 2 * i, 2));
+    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), emit_reg(e, n->in[1], per * i, per));
   emit_line(e, "%s(%ssmem_at + %s);", emit_use(e, h), sb_str(&regs),
             emit_shared_at(e, o, 1, n->in[0]));
 }
 
+/* The registers of a fragment that hold `elems` elements from an index on, as arguments. */
+static void put_regs(struct emit *e, struct strbuf *out, struct ir_op o, uint32_t res,
+                     struct ir_val index, uint32_t elems) {
+  uint32_t per = emit_packed(e, res_at(e, o, res));
+  for (uint32_t i = 0; i < elems; i += per)
+    sb_printf(out, "%s%s[%s]", out->n ? ", " : "", res_name(e, o, res), emit_reg(e, index, i, per));
+}
+
 static void mma(struct emit *e, struct ir_op o) {
+  static const enum emit_helper helpers[] = {
+#define MMA(id, m, k, acc, a, b) EMIT_MMA_##id,
+#include "ir/mma.def"
+  };
   const struct ir_opnode *n = ir_op_at(e->m, o);
-  bool bf16 = res_at(e, o, 1)->type.dtype == DT_BF16;
+  const struct ir_mma *x =
+      ir_mma_find((enum dtype)res_at(e, o, 0)->type.dtype, (enum dtype)res_at(e, o, 1)->type.dtype,
+                  (enum dtype)res_at(e, o, 2)->type.dtype);
   struct strbuf regs = {.arena = e->a};
-  for (int64_t i = 0; i < 4; i++)
-    sb_printf(&regs, "%s[%s], ", res_name(e, o, 0), emit_index(e, n->in[0], i));
-  for (int64_t i = 0; i < 8; i += 2)
-    sb_printf(&regs, "%s[%s], ", res_name(e, o, 1), emit_reg(e, n->in[1], i, 2));
-  for (int64_t i = 0; i < 4; i += 2)
-    sb_printf(&regs, "%s%s[%s]", i ? ", " : "", res_name(e, o, 2), emit_reg(e, n->in[2], i, 2));
-  emit_line(e, "%s(%s);", emit_use(e, bf16 ? EMIT_MMA_M16N8K16_BF16 : EMIT_MMA_M16N8K16_F16),
-            sb_str(&regs));
+  put_regs(e, &regs, o, 0, n->in[0], ir_mma_elems(x, 2));
+  put_regs(e, &regs, o, 1, n->in[1], ir_mma_elems(x, 0));
+  put_regs(e, &regs, o, 2, n->in[2], ir_mma_elems(x, 1));
+  emit_line(e, "%s(%s);", emit_use(e, helpers[x->id]), sb_str(&regs));
+}
+
+static void unzip(struct emit *e, struct ir_op o) {
+  int64_t count = ir_attr_int(e->m, o, IR_ATTR_count, 8);
+  struct strbuf regs = {.arena = e->a};
+  put_regs(e, &regs, o, 0, ir_op_at(e->m, o)->in[0], (uint32_t)count);
+  emit_line(e, "%s(%s);", emit_use(e, count == 8 ? EMIT_UNZIP_8 : EMIT_UNZIP_16), sb_str(&regs));
 }
 
 /* A string literal: printable ASCII as it is, the rest in octal; % doubled for printf. */
@@ -477,6 +501,7 @@ bool emit_memory(struct emit *e, struct ir_op o) {
   case IR_BARRIER: emit_line(e, "__syncthreads();"); return true;
   case IR_LDMATRIX: ldmatrix(e, o); return true;
   case IR_MMA: mma(e, o); return true;
+  case IR_UNZIP: unzip(e, o); return true;
   case IR_CHECK: check(e, o); return true;
   case IR_RLOAD: rload(e, o); return true;
   case IR_RSTORE: rstore(e, o); return true;

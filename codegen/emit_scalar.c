@@ -13,7 +13,7 @@ bool emit_is_scalar(enum ir_opcode o) {
          o == IR_BLOCK_ID || o == IR_DIGITS || o == IR_PTR_ADD || o == IR_SHUFFLE ||
          o == IR_RANDOM || o == IR_TO_BITS || o == IR_FROM_BITS || o == IR_WARPGROUP_ID ||
          o == IR_CLUSTER_RANK || o == IR_GRID_SIZE || o == IR_IN_ROLE || o == IR_SLOT_AT ||
-         o == IR_DESC || o == IR_EX2;
+         o == IR_DESC || o == IR_EX2 || o == IR_TF32;
 }
 
 const char *emit_const(struct emit *e, enum dtype t, int64_t i, double f) {
@@ -302,6 +302,7 @@ const char *emit_scalar(struct emit *e, struct ir_op o) {
     return arena_printf(e->a, "%s(%s, %s, %d)", emit_use(e, EMIT_RANDOM_WORD), x[0], x[1],
                         (int)ir_attr_int(e->m, o, IR_ATTR_word, 0));
   case IR_TO_BITS: return to_bits(e, t, (enum dtype)ir_type_of(e->m, n->out[0]).dtype, x[0]);
+  case IR_TF32: return arena_printf(e->a, "%s(%s)", emit_use(e, EMIT_F32_TO_TF32), x[0]);
   case IR_FROM_BITS: return from_bits(e, (enum dtype)ir_type_of(e->m, n->out[0]).dtype, x[0]);
   case IR_SELECT: return arena_printf(e->a, "%s ? %s : %s", x[0], x[1], x[2]);
   case IR_CAST: return emit_cast(e, t, (enum dtype)ir_type_of(e->m, n->out[0]).dtype, x[0]);

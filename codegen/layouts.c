@@ -26,56 +26,67 @@ static void replicate(struct arena *a, struct layout *l, enum layout_hw hw, uint
     layout_add(a, l, hw, extent, none);
 }
 
-/* ---- mma.m16n8k16 ---- */
+/* ---- mma ---- */
 
-struct cg_mma_cut cg_mma_cut(int64_t rows, int64_t cols, struct cg_warps w) {
-  return (struct cg_mma_cut){(uint32_t)ceil_div(rows, 16 * (int64_t)w.rows),
-                             (uint32_t)ceil_div(cols, 8 * (int64_t)w.cols)};
+struct cg_mma_cut cg_mma_cut(int64_t rows, int64_t cols, struct cg_warps w,
+                             const struct cg_mma_atom *x) {
+  int64_t n = x->col_pairs ? 16 : 8;
+  return (struct cg_mma_cut){(uint32_t)ceil_div(rows, x->m * (int64_t)w.rows),
+                             (uint32_t)(ceil_div(cols, n * w.cols) * n / 8)};
+}
+
+/* Blocks of columns of a warp; with pairs, two blocks share 16 columns. */
+static void add_columns(struct arena *a, struct layout *l, const struct cg_mma_atom *x,
+                        uint32_t n8) {
+  if (x->col_pairs)
+    add1(a, l, LAYOUT_REG, 2, 1, 1);
+  add1(a, l, LAYOUT_REG, x->col_pairs ? n8 / 2 : n8, 1, x->col_pairs ? 16 : 8);
 }
 
 /* PTX: groupID g = lane / 4, t = lane % 4; c0,c1: row g, cols 2t,2t+1; c2,c3: row g+8. */
-struct layout *cg_layout_mma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w) {
-  struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
+struct layout *cg_layout_mma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,
+                                 const struct cg_mma_atom *x) {
+  struct cg_mma_cut c = cg_mma_cut(rows, cols, w, x);
   struct layout *l = layout_new(a, 2, (int64_t[]){rows, cols});
-  add1(a, l, LAYOUT_REG, 2, 1, 1);
-  add1(a, l, LAYOUT_REG, 2, 0, 8);
-  add1(a, l, LAYOUT_REG, c.n8, 1, 8);
-  add1(a, l, LAYOUT_REG, c.m16, 0, 16);
-  add1(a, l, LAYOUT_LANE, 4, 1, 2);
-  add1(a, l, LAYOUT_LANE, 8, 0, 1);
+  add1(a, l, LAYOUT_REG, 2, 1, x->col_pairs ? 2 : 1);
+  add1(a, l, LAYOUT_REG, x->m / 8, 0, x->row_pairs ? 1 : 8);
+  add_columns(a, l, x, c.n8);
+  add1(a, l, LAYOUT_REG, c.blocks, 0, x->m);
+  add1(a, l, LAYOUT_LANE, 4, 1, x->col_pairs ? 4 : 2);
+  add1(a, l, LAYOUT_LANE, 8, 0, x->row_pairs ? 2 : 1);
   add1(a, l, LAYOUT_WARP, w.cols, 1, 8 * (int64_t)c.n8);
-  add1(a, l, LAYOUT_WARP, w.rows, 0, 16 * (int64_t)c.m16);
+  add1(a, l, LAYOUT_WARP, w.rows, 0, x->m * (int64_t)c.blocks);
   return l;
 }
 
-/* PTX: a0,a1: row g, k 2t,2t+1; a2,a3: row g+8; a4,a5: row g, k 2t+8..; a6,a7: row g+8. */
+/* PTX, p elements to a register: row g, k pt..; row g+8; then k p(t+4).. of both. */
 struct layout *cg_layout_mma_a(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
-                               struct cg_warps w) {
-  struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
-  struct layout *l = layout_new(a, 2, (int64_t[]){rows, 16 * (int64_t)steps});
-  add1(a, l, LAYOUT_REG, 2, 1, 1);
-  add1(a, l, LAYOUT_REG, 2, 0, 8);
-  add1(a, l, LAYOUT_REG, 2, 1, 8);
-  add1(a, l, LAYOUT_REG, c.m16, 0, 16);
-  add1(a, l, LAYOUT_REG, steps, 1, 16);
-  add1(a, l, LAYOUT_LANE, 4, 1, 2);
-  add1(a, l, LAYOUT_LANE, 8, 0, 1);
+                               struct cg_warps w, const struct cg_mma_atom *x) {
+  struct cg_mma_cut c = cg_mma_cut(rows, cols, w, x);
+  struct layout *l = layout_new(a, 2, (int64_t[]){rows, x->k * (int64_t)steps});
+  add1(a, l, LAYOUT_REG, x->per, 1, 1);
+  add1(a, l, LAYOUT_REG, x->m / 8, 0, x->row_pairs ? 1 : 8);
+  add1(a, l, LAYOUT_REG, x->k / (4 * x->per), 1, 4 * (int64_t)x->per);
+  add1(a, l, LAYOUT_REG, c.blocks, 0, x->m);
+  add1(a, l, LAYOUT_REG, steps, 1, x->k);
+  add1(a, l, LAYOUT_LANE, 4, 1, x->per);
+  add1(a, l, LAYOUT_LANE, 8, 0, x->row_pairs ? 2 : 1);
   replicate(a, l, LAYOUT_WARP, w.cols);
-  add1(a, l, LAYOUT_WARP, w.rows, 0, 16 * (int64_t)c.m16);
+  add1(a, l, LAYOUT_WARP, w.rows, 0, x->m * (int64_t)c.blocks);
   return l;
 }
 
-/* PTX: b0,b1: k 2t,2t+1, col g; b2,b3: k 2t+8,2t+9. */
+/* PTX: k pt.., col g; then k p(t+4).. */
 struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
-                               struct cg_warps w) {
-  struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
-  struct layout *l = layout_new(a, 2, (int64_t[]){16 * (int64_t)steps, cols});
-  add1(a, l, LAYOUT_REG, 2, 0, 1);
-  add1(a, l, LAYOUT_REG, 2, 0, 8);
-  add1(a, l, LAYOUT_REG, c.n8, 1, 8);
-  add1(a, l, LAYOUT_REG, steps, 0, 16);
-  add1(a, l, LAYOUT_LANE, 4, 0, 2);
-  add1(a, l, LAYOUT_LANE, 8, 1, 1);
+                               struct cg_warps w, const struct cg_mma_atom *x) {
+  struct cg_mma_cut c = cg_mma_cut(rows, cols, w, x);
+  struct layout *l = layout_new(a, 2, (int64_t[]){x->k * (int64_t)steps, cols});
+  add1(a, l, LAYOUT_REG, x->per, 0, 1);
+  add1(a, l, LAYOUT_REG, x->k / (4 * x->per), 0, 4 * (int64_t)x->per);
+  add_columns(a, l, x, c.n8);
+  add1(a, l, LAYOUT_REG, steps, 0, x->k);
+  add1(a, l, LAYOUT_LANE, 4, 0, x->per);
+  add1(a, l, LAYOUT_LANE, 8, 1, x->col_pairs ? 2 : 1);
   add1(a, l, LAYOUT_WARP, w.cols, 1, 8 * (int64_t)c.n8);
   replicate(a, l, LAYOUT_WARP, w.rows);
   return l;

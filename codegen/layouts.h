@@ -13,19 +13,29 @@ struct cg_warps {
   uint32_t rows, cols;
 };
 
-/* How the tile of a dot is cut for mma.m16n8k16: blocks of 16 rows and 8 columns per warp. */
-struct cg_mma_cut {
-  uint32_t m16, n8;
+/* How an instruction of the matrix unit (ir/mma.h) lies over a tile. */
+struct cg_mma_atom {
+  uint32_t m, k;  /* n is 8 */
+  uint32_t per;   /* elements of k side by side in a lane: those of a 32-bit register */
+  bool row_pairs; /* a lane's rows are 2g and 2g + 1, not g and g + 8 */
+  bool col_pairs; /* blocks of columns come in pairs: even columns of 16, odd columns */
 };
-struct cg_mma_cut cg_mma_cut(int64_t rows, int64_t cols, struct cg_warps w);
 
-/* PTX ISA, "Matrix Fragments for mma.m16n8k16": accumulator over [rows, cols]; a over
- * [rows, 16 * steps]; b over [16 * steps, cols]. Registers of one instruction are adjacent. */
-struct layout *cg_layout_mma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w);
+/* Blocks of a warp: of m rows, of 8 columns. */
+struct cg_mma_cut {
+  uint32_t blocks, n8;
+};
+struct cg_mma_cut cg_mma_cut(int64_t rows, int64_t cols, struct cg_warps w,
+                             const struct cg_mma_atom *x);
+
+/* PTX ISA, "Matrix Fragments for mma": accumulator over [rows, cols]; a over [rows, k * steps]; b
+ * over [k * steps, cols]. Registers of one instruction are adjacent. */
+struct layout *cg_layout_mma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,
+                                 const struct cg_mma_atom *x);
 struct layout *cg_layout_mma_a(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
-                               struct cg_warps w);
+                               struct cg_warps w, const struct cg_mma_atom *x);
 struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
-                               struct cg_warps w);
+                               struct cg_warps w, const struct cg_mma_atom *x);
 
 /* Accumulator of a dot by multiply-adds: a thread holds `vec` adjacent rows (columns) where the
  * operand is contiguous along them, else rows (columns) that its neighbours' lie between; lanes 4 x

@@ -284,11 +284,14 @@ struct cg_dot {
   struct cg_warps w;
   uint32_t acc; /* fragment */
   uint32_t acc_layout;
+  const struct ir_mma *mma; /* NULL: multiply-adds */
+  struct cg_mma_atom atom;
+  bool splits; /* tf32x3 */
   const struct cg_smem *x[2];
-  struct ir_val slot[2]; /* byte offset of the slot of each */
-  bool k_inner[2];       /* is the operand's contiguous dim k? */
-  uint32_t frag[2];      /* operand fragments, made by *_open */
-  struct ir_val thread_offset[2];
+  struct ir_val slot[2];    /* byte offset of the slot of each */
+  bool k_inner[2];          /* is the operand's contiguous dim k? */
+  uint32_t frag[2], low[2]; /* operand fragments, and of what tf32 cuts off; made by *_open */
+  struct ir_val thread_offset[2][4];
 };
 void cg_lower_dot(struct lower *l, struct ir_op o);
 /* Operands: written to shared memory where they are computed. */
@@ -312,8 +315,8 @@ struct cg_overlap {
 };
 void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step, struct ir_val next,
                     const struct cg_overlap *o);
-/* k rounded up to what the instruction takes, outer extents to what its fragments cover. */
-int64_t cg_dot_k_pad(const char *inst, enum dtype t, int64_t k);
+/* k rounded up to what the dot's instruction takes. */
+int64_t cg_dot_k_pad(const struct ir_module *m, struct ir_op dot, int64_t k);
 
 /* ---- lower_control.c, lower_loop.c ---- */
 void cg_lower_block(struct lower *l, struct ir_block b); /* without its terminator */

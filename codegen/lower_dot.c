@@ -6,14 +6,15 @@ static int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
-int64_t cg_dot_k_pad(const char *inst, enum dtype t, int64_t k) {
-  return round_up(k, str_eq(inst, "fma") ? 16 / dtype_bytes(t, 1) : 16);
+int64_t cg_dot_k_pad(const struct ir_module *m, struct ir_op dot, int64_t k) {
+  const struct ir_mma *x = cg_mma_of(m, dot);
+  enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, dot)->in[0]).dtype;
+  return round_up(k, x ? (int64_t)x->k : 16 / dtype_bytes(t, 1));
 }
 
 static void open_operand(struct lower *l, struct cg_dot *d, int i) {
   struct ir_module *m = l->m;
   struct ir_val v = ir_op_at(m, d->op)->in[i];
-  enum dtype t = (enum dtype)ir_type_of(m, v).dtype;
   int k_dim = i == 0 ? 1 : 0;
   if (str_eq(cg_attr_word(m, d->op, i ? IR_ATTR_b_path : IR_ATTR_a_path), "smem")) {
     struct cg_operand_source src = cg_trace_operand(m, v);
@@ -24,7 +25,7 @@ static void open_operand(struct lower *l, struct cg_dot *d, int i) {
     d->k_inner[i] = x->smem->inner_dim == src.dim[k_dim];
     return;
   }
-  int64_t k_pad = cg_dot_k_pad(cg_attr_word(m, d->op, IR_ATTR_inst), t, d->k);
+  int64_t k_pad = cg_dot_k_pad(m, d->op, d->k);
   int64_t mn = cg_layout_cover(cg_layout_at(l, d->acc_layout), (uint32_t)i);
   d->x[i] = i == 0 ? cg_write_operand(l, v, "lhs", mn, k_pad, 1)
                    : cg_write_operand(l, v, "rhs", k_pad, mn, 0);
@@ -54,6 +55,10 @@ void cg_open_dot(struct lower *l, struct ir_op o, struct cg_dot *d) {
   struct ir_type c = ir_type_of(m, ir_op_at(m, o)->in[2]);
   *d = (struct cg_dot){.op = o, .m = c.dim[0], .n = c.dim[1], .k = a.dim[1]};
   d->w = (struct cg_warps){(uint32_t)w->ints[0], (uint32_t)w->ints[1]};
+  d->mma = cg_mma_of(m, o);
+  if (d->mma)
+    d->atom = cg_mma_atom_of(m, o);
+  d->splits = str_eq(cg_attr_word(m, o, IR_ATTR_prec), "tf32x3");
   d->acc_layout = cg_layout_of(l, ir_op_at(m, o)->out[0]);
   open_operand(l, d, 0);
   open_operand(l, d, 1);
@@ -77,8 +82,8 @@ void cg_lower_dot(struct lower *l, struct ir_op o) {
   struct cg_dot d;
   cg_open_dot(l, o, &d);
   cg_take_acc(l, &d);
-  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_inst), "fma"))
-    cg_dot_fma(l, &d);
-  else
+  if (d.mma)
     cg_dot_mma(l, &d);
+  else
+    cg_dot_fma(l, &d);
 }

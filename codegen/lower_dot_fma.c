@@ -71,7 +71,7 @@ static void read_side(struct lower *l, const struct cg_dot *d, int i, const stru
 void cg_dot_fma(struct lower *l, struct cg_dot *d) {
   enum dtype t = d->x[0]->dtype;
   uint32_t kv = (uint32_t)(16 / dtype_bytes(t, 1));
-  uint32_t groups = (uint32_t)(cg_dot_k_pad("fma", t, d->k) / kv);
+  uint32_t groups = (uint32_t)(cg_dot_k_pad(l->m, d->op, d->k) / kv);
   struct side rows = side_of(l, d, 0), cols = side_of(l, d, 1);
   uint32_t a = operand_frag(l, d, 0, rows.n, kv), b = operand_frag(l, d, 1, cols.n, kv);
   struct ir_builder group, each_q, each_i, each_j;

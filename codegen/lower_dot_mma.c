@@ -1,74 +1,142 @@
-/* Dots on the matrix unit: ldmatrix from shared memory, mma.m16n8k16.
+/* Dots on the matrix unit: fragments from shared memory, mma.sync. The instructions are rows of
+ * ir/mma.def; nothing here knows one of them by name.
  *
- * One k16 step of a warp: m16 blocks of a (ldmatrix.x4 each), n8 blocks of b (one x4 for two), m16
- * * n8 instructions. Fragments hold two steps, so that the next step's loads are issued before this
- * step's multiplications. Which lane gives which row address (PTX ISA, ldmatrix):
+ * A k step of a warp: blocks of a (m rows each), blocks of b (8 columns each), and an instruction
+ * for each pair. Fragments hold two steps, so that the next step's loads are issued before this
+ * step's multiplications. How an operand is read:
  *
- *   matrix          0          1          2          3         outer   chunk
- *   a, k inner    m0 k0      m8 k0      m0 k8      m8 k8         m       k / 8
- *   a, m inner    m0 k0      m8 k0      m0 k8      m8 k8         k       m / 8    (trans)
- *   b, k inner    n0 k0      n0 k8      n8 k0      n8 k8         n       k / 8
- *   b, n inner    n0 k0      n0 k8      n8 k0      n8 k8         k       n / 8    (trans)
+ *   rows        K-major, 8 to 32 bits: ldmatrix moves 16 bytes of k of a row, four to a lane
+ *   columns     MN-major, 16 bits: ldmatrix, transposed
+ *   pairs       MN-major, 8 bits: ldmatrix transposes units of two elements, adjacent along m or n;
+ *               `unzip` takes them apart. So rows 2g and 2g + 1 of a, not g and g + 8, are a
+ *               lane's, and two blocks of b are columns 2c and 2c + 1: the accumulator's layout
+ *               says so (cg_layout_mma_acc)
+ *   elements    MN-major of 32 bits, and 64 bits: plain loads
  *
- * Lane l addresses row l % 8 of matrix l / 8. */
+ * Which lane gives ldmatrix which row address (PTX ISA); lane l addresses row l % 8 of matrix
+ * l / 8; h: half of the k step (16 bytes; 8, 16 rows of 16, 8 bits):
+ *
+ *   matrix       0         1         2         3        outer                       chunk
+ *   a, rows    m0 h0     m8 h0     m0 h1     m8 h1      m                           k
+ *   a, columns m0 h0     m8 h0     m0 h1     m8 h1      k                           m
+ *   b, rows    n0 h0     n0 h1     n8 h0     n8 h1      n                           k
+ *   b, columns n0 h0     n0 h1     n8 h0     n8 h1      k                           n
+ *   pairs      k0 of 4   k2 of 4   the same, h1         4 (l % 8 / 2) + l % 2 + ..  m, n
+ *
+ * f32 operands are rounded to tf32 where they are used; tf32x3 keeps what that cuts off in
+ * fragments of their own and adds low . high and high . low. */
 #include "base/check.h"
 #include "codegen/lower.h"
 
+enum reading { ROWS, COLUMNS, PAIRS, ELEMENTS };
+
+static enum reading reading_of(const struct cg_dot *d, int i) {
+  uint32_t bits = dtype_bits(d->x[i]->dtype);
+  if (bits == 64 || (bits == 32 && !d->k_inner[i]))
+    return ELEMENTS;
+  return d->k_inner[i] ? ROWS : bits == 8 ? PAIRS : COLUMNS;
+}
+
 uint32_t cg_mma_steps(const struct cg_dot *d) {
-  return (uint32_t)((d->k + 15) / 16);
+  return (uint32_t)((d->k + d->mma->k - 1) / d->mma->k);
 }
 
 static struct cg_mma_cut cut_of(const struct cg_dot *d) {
-  return cg_mma_cut(d->m, d->n, d->w);
+  return cg_mma_cut(d->m, d->n, d->w, &d->atom);
 }
 
-/* Where lane and warp put operand i: outer coordinate and 16-byte chunk of block 0, step 0. */
-static void thread_place(struct lower *l, const struct cg_dot *d, int i, struct ir_val *outer,
-                         struct ir_val *chunk) {
+static uint32_t elem_bytes(const struct cg_dot *d, int i) {
+  return dtype_bits(d->x[i]->dtype) / 8;
+}
+
+static uint32_t block_elems(const struct cg_dot *d, int i) {
+  return ir_mma_elems(d->mma, i);
+}
+
+/* Rows or columns that one load of operand i covers. */
+static uint32_t unit_of(const struct cg_dot *d, int i) {
+  return reading_of(d, i) != ELEMENTS ? 16 : i == 0 ? d->mma->m : 8;
+}
+
+/* Of an operand read by elements: how many a lane reads for a block. */
+static uint32_t n_places(const struct cg_dot *d, int i) {
+  return reading_of(d, i) == ELEMENTS ? block_elems(d, i) : 1;
+}
+
+/* Where lane and warp find operand i: coordinates along the matrix's outer and inner dim, of block
+ * 0, step 0; of element e where it is read by elements. */
+static void thread_place(struct lower *l, const struct cg_dot *d, int i, uint32_t e,
+                         struct ir_val *outer, struct ir_val *inner) {
   static const int64_t low16[6] = {8, 1, 2, 8, 2, 0}, quad8[6] = {8, 1, 2, 0, 2, 8};
   static const int64_t bit3[6] = {8, 0, 2, 1, 2, 0}, bit4[6] = {8, 0, 2, 0, 2, 1};
+  static const int64_t zip[8] = {2, 1, 4, 4, 2, 2, 2, 16};
+  static const int64_t group[4] = {4, 0, 8, 1}, in_group[4] = {4, 1, 8, 0};
   struct cg_mma_cut c = cut_of(d);
   int64_t warp_map[4] = {d->w.cols, i ? 1 : 0, d->w.rows, i ? 0 : 1};
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val warp = cg_digits(l, l->warp, 4, warp_map);
-  /* a, k inner and b, n inner: matrices 0, 1 lie along outer; the other two along chunks. */
-  bool outer_first = (i == 0) == d->k_inner[i];
-  *outer = cg_digits(l, l->lane, 6, outer_first ? low16 : quad8);
-  *chunk = cg_digits(l, l->lane, 6, outer_first ? bit4 : bit3);
-  int64_t per_warp = i == 0 ? 16 * (int64_t)c.m16 : 8 * (int64_t)c.n8;
-  if (d->k_inner[i])
-    *outer = cg_add(l, *outer, cg_muli(l, warp, per_warp));
-  else
-    *chunk = cg_add(l, *chunk, cg_muli(l, warp, per_warp / 8));
+  warp = cg_muli(l, warp, i == 0 ? (int64_t)d->mma->m * c.blocks : 8 * (int64_t)c.n8);
+  enum reading how = reading_of(d, i);
+  if (how == ELEMENTS) {
+    /* a: e counts rows first, then halves of k; b: halves of k. */
+    bool tall = i == 0 && d->mma->m == 16;
+    uint32_t row = tall ? e % 2 * 8 : 0, half = tall ? e / 2 : e;
+    struct ir_val mn = cg_addi(l, cg_add(l, cg_digits(l, l->lane, 4, group), warp), row);
+    struct ir_val k = cg_addi(l, cg_digits(l, l->lane, 4, in_group), 4 * (int64_t)half);
+    *outer = d->k_inner[i] ? mn : k;
+    *inner = d->k_inner[i] ? k : mn;
+  } else if (how == PAIRS) {
+    *outer = cg_digits(l, l->lane, 8, zip);
+    *inner = warp;
+  } else {
+    /* a by rows and b by columns: matrices 0, 1 lie along outer; the other two along chunks. */
+    bool outer_first = (i == 0) == d->k_inner[i];
+    *outer = cg_digits(l, l->lane, 6, outer_first ? low16 : quad8);
+    *inner = cg_muli(l, cg_digits(l, l->lane, 6, outer_first ? bit4 : bit3), 16 / elem_bytes(d, i));
+    if (d->k_inner[i])
+      *outer = cg_add(l, *outer, warp);
+    else
+      *inner = cg_add(l, *inner, warp);
+  }
   cg_leave_top(l, saved);
 }
 
-/* Are block offsets along chunks xor-able: warps start at multiples of a power of two that covers
- * their blocks? */
+/* Are block offsets along the inner dim xor-able: warps start at multiples of a power of two that
+ * covers their blocks? */
 static bool blocks_are_bits(const struct cg_dot *d, int i) {
   struct cg_mma_cut c = cut_of(d);
-  uint32_t chunks = i == 0 ? 2 * c.m16 : c.n8, warps = i == 0 ? d->w.rows : d->w.cols;
-  return warps == 1 || (chunks & (chunks - 1)) == 0;
+  uint32_t blocks = i == 0 ? c.blocks : c.n8, warps = i == 0 ? d->w.rows : d->w.cols;
+  return warps == 1 || (blocks & (blocks - 1)) == 0;
 }
 
-/* Byte offset for block b (of 16 along m or n) at a k16 step. */
-static struct ir_val block_addr(struct lower *l, const struct cg_dot *d, int i, struct ir_val b,
-                                struct ir_val step) {
+/* Byte offset for block b (units along m or n) at a k step, of element e. */
+static struct ir_val block_addr(struct lower *l, const struct cg_dot *d, int i, uint32_t e,
+                                struct ir_val b, struct ir_val step) {
   const struct cg_smem *s = d->x[i];
-  /* 16 rows further the swizzle repeats; two chunks further it is two chunks xor'ed. */
-  struct ir_val rows = d->k_inner[i] ? b : step, chunks = d->k_inner[i] ? step : b;
-  struct ir_val at = d->thread_offset[i], by = cg_muli(l, chunks, 32);
+  bool k_inner = d->k_inner[i];
+  int64_t unit = unit_of(d, i), k = d->mma->k;
+  struct ir_val rows = cg_muli(l, k_inner ? b : step, k_inner ? unit : k);
+  struct ir_val at = d->thread_offset[i][e];
+  struct ir_val by = cg_muli(l, k_inner ? step : b, (k_inner ? k : unit) * elem_bytes(d, i));
   if (s->mask == 0) {
     at = cg_add(l, at, by);
-  } else if (d->k_inner[i] || blocks_are_bits(d, i)) {
+  } else if (k_inner || blocks_are_bits(d, i)) {
+    /* Eight rows further the swizzle repeats; four rows further (a step of 64-bit elements) its
+     * bits are those of the rows' number, xor'ed: the lane's own row is below four. */
+    if ((k_inner ? unit : k) % 8) {
+      struct ir_val turn = cg_op2(l, IR_SHR, rows, cg_s32(l, s->shift));
+      turn = cg_op2(l, IR_AND, turn, cg_s32(l, s->mask));
+      by = cg_op2(l, IR_XOR, by, cg_op2(l, IR_SHL, turn, cg_s32(l, 4)));
+    }
     at = cg_op2(l, IR_XOR, at, by);
   } else {
-    struct ir_val outer, chunk;
-    thread_place(l, d, i, &outer, &chunk);
-    chunk = cg_add(l, chunk, cg_muli(l, chunks, 2));
-    at = cg_smem_addr(l, s, outer, cg_muli(l, chunk, 8));
+    struct ir_val outer, inner;
+    thread_place(l, d, i, e, &outer, &inner);
+    outer = cg_add(l, outer, rows);
+    inner = cg_add(l, inner, cg_muli(l, b, unit));
+    return cg_add(l, cg_smem_addr(l, s, outer, inner), d->slot[i]);
   }
-  at = cg_add(l, at, cg_muli(l, rows, 16 * s->pitch));
+  at = cg_add(l, at, cg_muli(l, rows, s->pitch));
   return cg_add(l, at, d->slot[i]);
 }
 
@@ -80,18 +148,30 @@ static void ldmatrix(struct lower *l, const struct cg_dot *d, int i, uint32_t nu
   cg_set_int(l->m, o, IR_ATTR_trans, !d->k_inner[i]);
 }
 
+static void unzip(struct lower *l, uint32_t frag, struct ir_val index, int64_t count) {
+  struct ir_op o = ir_build(&l->b, IR_UNZIP, 1, &index, 0, NULL);
+  ir_set_res(l->m, o, 1, &frag);
+  cg_set_int(l->m, o, IR_ATTR_count, count);
+}
+
 void cg_mma_open(struct lower *l, struct cg_dot *d) {
   uint32_t steps = cg_mma_steps(d) > 1 ? 2 : 1;
-  const struct layout *a = cg_layout_mma_a(l->a, d->m, d->n, steps, d->w);
-  const struct layout *b = cg_layout_mma_b(l->a, d->m, d->n, steps, d->w);
-  d->frag[0] = cg_new_frag(l, "a", ir_tile(d->x[0]->dtype, 2, a->shape), ir_add_layout(l->m, a));
-  d->frag[1] = cg_new_frag(l, "b", ir_tile(d->x[1]->dtype, 2, b->shape), ir_add_layout(l->m, b));
   for (int i = 0; i < 2; i++) {
-    struct ir_val outer, chunk;
-    thread_place(l, d, i, &outer, &chunk);
-    struct ir_builder saved = cg_enter_top(l);
-    d->thread_offset[i] = cg_smem_addr(l, d->x[i], outer, cg_muli(l, chunk, 8));
-    cg_leave_top(l, saved);
+    for (uint32_t low = 0; low < (d->splits ? 2u : 1u); low++) {
+      uint32_t n = low ? 1 : steps;
+      const struct layout *x = i == 0 ? cg_layout_mma_a(l->a, d->m, d->n, n, d->w, &d->atom)
+                                      : cg_layout_mma_b(l->a, d->m, d->n, n, d->w, &d->atom);
+      uint32_t frag = cg_new_frag(l, i ? "b" : "a", ir_tile(d->x[i]->dtype, 2, x->shape),
+                                  ir_add_layout(l->m, x));
+      *(low ? &d->low[i] : &d->frag[i]) = frag;
+    }
+    for (uint32_t e = 0; e < n_places(d, i); e++) {
+      struct ir_val outer, inner;
+      thread_place(l, d, i, e, &outer, &inner);
+      struct ir_builder saved = cg_enter_top(l);
+      d->thread_offset[i][e] = cg_smem_addr(l, d->x[i], outer, inner);
+      cg_leave_top(l, saved);
+    }
   }
 }
 
@@ -103,70 +183,119 @@ static struct ir_val step_base(struct lower *l, const struct cg_dot *d, struct i
   return cg_muli(l, cg_op2(l, IR_AND, step, cg_s32(l, 1)), elems);
 }
 
-/* Loads of one step: m16 blocks of a, pairs of n8 blocks of b, and the last n8 block if it is
- * single. */
+/* Where one step's fragments start. */
 struct step_loads {
-  struct ir_val step, a0, b0; /* a0, b0: where the step's fragments start */
+  struct ir_val step, base[2];
 };
 
+static uint32_t step_elems(const struct cg_dot *d, int i) {
+  struct cg_mma_cut c = cut_of(d);
+  return block_elems(d, i) * (i == 0 ? c.blocks : c.n8);
+}
+
 static struct step_loads loads_of(struct lower *l, const struct cg_dot *d, struct ir_val step) {
-  struct cg_mma_cut c = cut_of(d);
-  struct ir_val a0 = step_base(l, d, step, 8 * c.m16), b0 = step_base(l, d, step, 4 * c.n8);
-  return (struct step_loads){step, a0, b0};
+  struct step_loads x = {.step = step};
+  for (int i = 0; i < 2; i++)
+    x.base[i] = step_base(l, d, step, step_elems(d, i));
+  return x;
 }
 
-static void load_a(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
-                   struct ir_val b) {
-  struct ir_val index = cg_add(l, x->a0, cg_muli(l, b, 8));
-  ldmatrix(l, d, 0, 4, block_addr(l, d, 0, b, x->step), index);
-}
-
-static void load_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
-                   struct ir_val b) {
-  struct ir_val index = cg_add(l, x->b0, cg_muli(l, b, 8));
-  ldmatrix(l, d, 1, 4, block_addr(l, d, 1, b, x->step), index);
-}
-
-static void load_last_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x) {
-  struct cg_mma_cut c = cut_of(d);
-  if (c.n8 % 2) {
-    struct ir_val index = cg_addi(l, x->b0, 4 * (int64_t)(c.n8 - 1));
-    ldmatrix(l, d, 1, 2, block_addr(l, d, 1, cg_s32(l, c.n8 / 2), x->step), index);
+/* Loads of a step. By ldmatrix, blocks of a, pairs of blocks of b, and the last block of b if it is
+ * single. */
+static void load(struct lower *l, const struct cg_dot *d, int i, const struct step_loads *x,
+                 struct ir_val b) {
+  uint32_t per = block_elems(d, i) * (i == 1 && reading_of(d, 1) != ELEMENTS ? 2 : 1);
+  struct ir_val index = cg_add(l, x->base[i], cg_muli(l, b, per));
+  if (reading_of(d, i) != ELEMENTS) {
+    ldmatrix(l, d, i, 4, block_addr(l, d, i, 0, b, x->step), index);
+    if (reading_of(d, i) == PAIRS && i == 1)
+      unzip(l, d->frag[1], index, 16);
+    for (uint32_t half = 0; reading_of(d, i) == PAIRS && i == 0 && half < 2; half++)
+      unzip(l, d->frag[0], cg_addi(l, index, 8 * half), 8);
+    return;
+  }
+  for (uint32_t e = 0; e < per; e++) {
+    struct ir_val v;
+    cg_sload(l, d->x[i], block_addr(l, d, i, e, b, x->step), 1, &v);
+    cg_fput(l, d->frag[i], cg_addi(l, index, e), 1, &v);
   }
 }
 
+/* How many such loads of b, and whether one of a single block comes after them. */
+static uint32_t loads_of_b(const struct cg_dot *d, bool *single) {
+  uint32_t n8 = cut_of(d).n8;
+  bool each = reading_of(d, 1) == ELEMENTS;
+  *single = !each && n8 % 2;
+  return each ? n8 : n8 / 2;
+}
+
+static void load_last_b(struct lower *l, const struct cg_dot *d, const struct step_loads *x) {
+  bool single;
+  uint32_t pairs = loads_of_b(d, &single);
+  if (!single)
+    return;
+  KILN_ASSERT(reading_of(d, 1) != PAIRS);
+  struct ir_val index = cg_addi(l, x->base[1], 2 * (int64_t)pairs * block_elems(d, 1));
+  ldmatrix(l, d, 1, 2, block_addr(l, d, 1, 0, cg_s32(l, pairs), x->step), index);
+}
+
 void cg_mma_load(struct lower *l, const struct cg_dot *d, struct ir_val step) {
-  struct cg_mma_cut c = cut_of(d);
   struct step_loads x = loads_of(l, d, step);
   struct ir_builder saved;
-  load_a(l, d, &x, cg_each(l, c.m16, &saved));
+  bool single;
+  load(l, d, 0, &x, cg_each(l, cut_of(d).blocks, &saved));
   cg_end_each(l, saved);
-  if (c.n8 > 1) {
-    load_b(l, d, &x, cg_each(l, c.n8 / 2, &saved));
+  uint32_t n = loads_of_b(d, &single);
+  if (n) {
+    load(l, d, 1, &x, cg_each(l, n, &saved));
     cg_end_each(l, saved);
   }
   load_last_b(l, d, &x);
 }
 
-/* One row of blocks: block i of a with all blocks of b, of the step whose fragments start at x. */
+/* Rounds the operands of a step to tf32; keeps what that cuts off where it is asked for. */
+static void round_operands(struct lower *l, const struct cg_dot *d, const struct step_loads *x) {
+  struct ir_type t = ir_scalar(DT_F32);
+  for (int i = 0; d->mma->a == DT_F32 && i < 2; i++) {
+    struct ir_builder saved;
+    struct ir_val e = cg_each(l, step_elems(d, i), &saved), at = cg_add(l, x->base[i], e);
+    struct ir_val v = cg_fget(l, d->frag[i], at), high = ir_build1(&l->b, IR_TF32, t, 1, &v);
+    cg_fput(l, d->frag[i], at, 1, &high);
+    if (d->splits) {
+      struct ir_val rest = ir_build1(&l->b, IR_SUB, t, 2, (struct ir_val[]){v, high});
+      struct ir_val low = ir_build1(&l->b, IR_TF32, t, 1, &rest);
+      cg_fput(l, d->low[i], e, 1, &low);
+    }
+    cg_end_each(l, saved);
+  }
+}
+
+/* One row of blocks: block i of a with all blocks of b, of the step whose fragments start at x.
+ * Split operands: the small products first. */
 static void issue_row(struct lower *l, const struct cg_dot *d, const struct step_loads *x,
                       struct ir_val i) {
   struct cg_mma_cut c = cut_of(d);
-  struct ir_builder saved;
-  struct ir_val j = cg_each(l, c.n8, &saved);
-  struct ir_val acc = cg_muli(l, cg_add(l, cg_muli(l, i, c.n8), j), 4);
-  struct ir_val in[3] = {acc, cg_add(l, x->a0, cg_muli(l, i, 8)),
-                         cg_add(l, x->b0, cg_muli(l, j, 4))};
-  struct ir_op o = ir_build(&l->b, IR_MMA, 3, in, 0, NULL);
-  ir_set_res(l->m, o, 3, (uint32_t[]){d->acc, d->frag[0], d->frag[1]});
-  cg_set_word(l->m, o, IR_ATTR_shape, "m16n8k16");
-  cg_end_each(l, saved);
+  struct ir_val zero = cg_s32(l, 0);
+  for (int term = d->splits ? 0 : 2; term < 3; term++) {
+    struct ir_builder saved;
+    struct ir_val j = cg_each(l, c.n8, &saved), in[3];
+    uint32_t res[3] = {d->acc, term == 0 ? d->low[0] : d->frag[0],
+                       term == 1 ? d->low[1] : d->frag[1]};
+    in[0] = cg_muli(l, cg_add(l, cg_muli(l, i, c.n8), j), block_elems(d, 2));
+    in[1] = cg_add(l, term == 0 ? zero : x->base[0], cg_muli(l, i, block_elems(d, 0)));
+    in[2] = cg_add(l, term == 1 ? zero : x->base[1], cg_muli(l, j, block_elems(d, 1)));
+    struct ir_op o = ir_build(&l->b, IR_MMA, 3, in, 0, NULL);
+    ir_set_res(l->m, o, 3, res);
+    cg_set_word(l->m, o, IR_ATTR_shape, d->mma->shape);
+    cg_end_each(l, saved);
+  }
 }
 
 void cg_mma_issue(struct lower *l, const struct cg_dot *d, struct ir_val step) {
   struct step_loads x = loads_of(l, d, step);
   struct ir_builder saved;
-  issue_row(l, d, &x, cg_each(l, cut_of(d).m16, &saved));
+  round_operands(l, d, &x);
+  issue_row(l, d, &x, cg_each(l, cut_of(d).blocks, &saved));
   cg_end_each(l, saved);
 }
 
@@ -180,25 +309,27 @@ void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step,
                     const struct cg_overlap *o) {
   struct cg_mma_cut c = cut_of(d);
   struct step_loads now = loads_of(l, d, step), then = loads_of(l, d, next);
-  uint32_t pairs = c.n8 / 2, groups = pairs ? gcd(c.m16, pairs) : 1;
-  uint32_t per_a = c.m16 / groups, per_b = pairs / groups;
+  bool single;
+  uint32_t pairs = loads_of_b(d, &single), groups = pairs ? gcd(c.blocks, pairs) : 1;
+  uint32_t per_a = c.blocks / groups, per_b = pairs / groups;
   struct ir_builder outer, inner;
   /* Asynchronous copies go with rows of blocks; staged ones would take registers there. */
   uint32_t copies = o && o->c ? o->c->n : 0;
-  uint32_t per_row = copies && o->c->async && copies % c.m16 == 0 ? copies / c.m16 : 0;
+  uint32_t per_row = copies && o->c->async && copies % c.blocks == 0 ? copies / c.blocks : 0;
   if (copies && !per_row)
     cg_copy_all(l, o->c, o->slot, o->mask);
+  round_operands(l, d, &now);
   struct ir_val g = cg_each(l, groups, &outer);
   struct ir_val in_group = cg_each(l, per_a, &inner);
   struct ir_val i = cg_add(l, cg_muli(l, g, per_a), in_group);
-  load_a(l, d, &then, i);
+  load(l, d, 0, &then, i);
   for (uint32_t k = 0; k < per_row; k++)
     cg_copy_chunk(l, o->c, o->slot, o->mask, cg_addi(l, cg_muli(l, i, per_row), k));
   issue_row(l, d, &now, i);
   cg_end_each(l, inner);
   if (per_b) {
     in_group = cg_each(l, per_b, &inner);
-    load_b(l, d, &then, cg_add(l, cg_muli(l, g, per_b), in_group));
+    load(l, d, 1, &then, cg_add(l, cg_muli(l, g, per_b), in_group));
     cg_end_each(l, inner);
   }
   cg_end_each(l, outer);

@@ -193,8 +193,7 @@ static struct ir_op only_dot(struct lower *l, const struct ring *x, const struct
     const struct ir_opnode *n = ir_op_at(m, o);
     if (n->opcode == IR_DOT && !dot.id) {
       struct ir_op a = cg_trace_operand(m, n->in[0]).load, b = cg_trace_operand(m, n->in[1]).load;
-      if (!str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16") || !a.id || !b.id ||
-          !is_ahead(x, a) || !is_ahead(x, b))
+      if (!cg_mma_of(m, o) || !a.id || !b.id || !is_ahead(x, a) || !is_ahead(x, b))
         return none;
       dot = o;
     } else if (n->opcode != IR_YIELD && !is_ahead(x, o)) {

@@ -140,10 +140,9 @@ struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t sl
   const struct ir_opnode *dot = ir_op_at(m, use.op);
   struct cg_operand_source src = cg_trace_operand(m, dot->in[use.operand]);
   int k_dim = src.dim[use.operand == 0 ? 1 : 0], mn_dim = src.dim[use.operand];
-  const char *inst = cg_attr_word(m, use.op, IR_ATTR_inst);
   enum dtype dt = (enum dtype)t.dtype;
   int64_t k = k_dim < 0 ? 1 : t.dim[k_dim], mn = mn_dim < 0 ? 1 : t.dim[mn_dim];
-  int64_t k_pad = cg_dot_k_pad(inst, dt, k);
+  int64_t k_pad = cg_dot_k_pad(m, use.op, k);
   uint32_t acc = cg_layout_of(l, dot->out[0]);
   int64_t mn_pad = cg_layout_cover(cg_layout_at(l, acc), use.operand);
   int vdim = (int)ir_attr_int(m, load, IR_ATTR_vdim, 0);
@@ -322,7 +321,7 @@ static void zero_padding(struct lower *l, const struct cg_smem *s, struct ir_typ
   struct ir_builder saved;
   struct ir_val zero = cg_zero_of(l, s->dtype);
   struct ir_val r = cg_each(l, layout_extent(lay, LAYOUT_REG), &saved), c[2];
-  struct ir_val mask = cg_bool(l, true);
+  struct ir_val mask = cg_is_writer(l, layout);
   for (uint32_t d = 0; d < 2; d++) {
     c[d] = cg_coord(l, layout, d, r);
     if (cg_layout_cover(lay, d) > region[d])

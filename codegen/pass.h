@@ -4,6 +4,8 @@
 #define KILN_CODEGEN_PASS_H
 
 #include "codegen/cg.h"
+#include "codegen/layouts.h"
+#include "ir/mma.h"
 
 /* One use of a value. */
 struct cg_use {
@@ -38,6 +40,13 @@ struct ir_val cg_selected(const struct ir_module *m, struct ir_op o);
 /* A tile that costs nothing to compute again wherever it is needed, in whatever layout: splats,
  * iotas and arithmetic on these alone. */
 bool cg_is_free(const struct ir_module *m, struct ir_val v);
+
+/* The instruction of the matrix unit that a dot was given (inst), or NULL; and how it lies. */
+const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot);
+struct cg_mma_atom cg_mma_atom_of(const struct ir_module *m, struct ir_op dot);
+/* Does operand i of a dot lie in shared memory with its rows (0: a) or columns (1: b) contiguous,
+ * not k? */
+bool cg_is_mn_inner(const struct ir_module *m, struct ir_op dot, int i);
 
 /* A dot operand traced through transposes and unit reshapes. */
 struct cg_operand_source {

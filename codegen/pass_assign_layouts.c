@@ -218,8 +218,10 @@ static const struct layout *dot_layout(struct solver *s, struct ir_op o) {
   struct ir_type t = ir_type_of(m, n->out[0]);
   const struct ir_attr *w = ir_get_attr(m, o, IR_ATTR_warps);
   struct cg_warps warps = {(uint32_t)w->ints[0], (uint32_t)w->ints[1]};
-  if (str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16"))
-    return cg_layout_mma_acc(s->a, t.dim[0], t.dim[1], warps);
+  if (cg_mma_of(m, o)) {
+    struct cg_mma_atom atom = cg_mma_atom_of(m, o);
+    return cg_layout_mma_acc(s->a, t.dim[0], t.dim[1], warps, &atom);
+  }
   /* Adjacent rows where a lies with rows adjacent, so that one read fetches several; else rows that
    * alternate between lanes, so that their reads fall into different banks. */
   bool adjacent[2];

@@ -9,26 +9,59 @@
 #include "codegen/pass.h"
 #include "ir/range.h"
 
-/* The instruction for a dot, or NULL after reporting. */
-static const char *choose_inst(const struct ir_module *m, struct ir_pass_ctx *ctx, struct ir_op o) {
-  const struct ir_opnode *n = ir_op_at(m, o);
-  enum dtype a = (enum dtype)ir_type_of(m, n->in[0]).dtype;
-  enum dtype b = (enum dtype)ir_type_of(m, n->in[1]).dtype;
-  enum dtype c = (enum dtype)ir_type_of(m, n->in[2]).dtype;
-  const char *prec = cg_attr_word(m, o, IR_ATTR_prec);
-  if (prec[0] && !str_eq(prec, "ieee")) {
-    cg_error(m, ctx->diags, o, DIAG_LOWER_UNSUPPORTED,
-             "dot in %s is not lowered to the GPU yet; leave prec out for true f32", prec);
-    return NULL;
+static enum dtype dtype_of(const struct ir_module *m, struct ir_val v) {
+  return (enum dtype)ir_type_of(m, v).dtype;
+}
+
+/* Casts operand i of a dot (2: its accumulator and, after it, its result). */
+static void cast_operand(struct ir_module *m, struct ir_op dot, uint32_t i, enum dtype to) {
+  const struct ir_opnode n = *ir_op_at(m, dot);
+  struct ir_builder b = {.m = m, .block = n.block, .before = dot, .loc = n.loc};
+  struct ir_type t = ir_type_of(m, n.in[i]), was = t;
+  t.dtype = (uint8_t)to;
+  struct ir_val v = ir_build1(&b, IR_CAST, t, 1, &n.in[i]);
+  ir_op_at(m, dot)->in[i] = v;
+  if (i < 2)
+    return;
+  b.before = n.next;
+  ir_value_at(m, n.out[0])->type = t;
+  struct ir_val back = ir_build1(&b, IR_CAST, was, 1, &n.out[0]);
+  ir_replace_uses(m, n.out[0], back);
+  ir_op_at(m, ir_value_at(m, back)->def)->in[0] = n.out[0];
+}
+
+/* Dots of dtypes that no instruction takes, as dots of others that hold every value of theirs:
+ * 4-bit integers in 8 bits; 8-bit floats, where the target has no instruction for them, in f16; and
+ * where these have an f16 accumulator, that in f32, rounded once. */
+static void widen_operands(struct ir_module *m, struct ir_op o) {
+  const struct cg_target *t = cg_target_of(m);
+  bool fp8_unit = (t->features & CG_FP8_MMA) != 0, fp8 = false;
+  for (uint32_t i = 0; i < 2; i++) {
+    enum dtype d = dtype_of(m, ir_op_at(m, o)->in[i]);
+    fp8 = fp8 || d == DT_E4M3 || d == DT_E5M2;
+    if (d == DT_S4 || d == DT_U4)
+      cast_operand(m, o, i, d == DT_S4 ? DT_S8 : DT_U8);
+    else if ((d == DT_E4M3 || d == DT_E5M2) && !fp8_unit)
+      cast_operand(m, o, i, DT_F16);
   }
-  if (a == b && (a == DT_F16 || a == DT_BF16) && c == DT_F32)
-    return "mma_m16n8k16";
-  if (a == b && b == c && (c == DT_F32 || c == DT_F64 || c == DT_S32 || c == DT_S64))
+  if (fp8 && fp8_unit && dtype_of(m, ir_op_at(m, o)->in[2]) == DT_F16)
+    cast_operand(m, o, 2, DT_F32);
+}
+
+/* The instruction for a dot, or NULL after reporting. */
+static const char *choose_inst(struct ir_module *m, struct ir_pass_ctx *ctx, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  enum dtype a = dtype_of(m, n->in[0]), b = dtype_of(m, n->in[1]), c = dtype_of(m, n->in[2]);
+  const char *prec = cg_attr_word(m, o, IR_ATTR_prec);
+  bool ieee = !prec[0] || str_eq(prec, "ieee");
+  const struct ir_mma *x = ir_mma_find(c, a, b);
+  if (x && (a != DT_F32 || !ieee))
+    return arena_printf(m->arena, "mma_%s", x->shape);
+  if (a == b && b == c && (c == DT_F32 || c == DT_S32 || c == DT_S64))
     return "fma";
   cg_error(m, ctx->diags, o, DIAG_LOWER_UNSUPPORTED,
-           "dot of %s and %s into %s is not lowered to the GPU; f16 or bf16 into f32, or f32, f64, "
-           "s32, s64 each into itself are",
-           dtype_name(a), dtype_name(b), dtype_name(c));
+           "dot of %s and %s into %s is not lowered to the GPU", dtype_name(a), dtype_name(b),
+           dtype_name(c));
   return NULL;
 }
 
@@ -110,6 +143,7 @@ bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
     if (ir_op_at(m, o)->block.id && ir_op_at(m, o)->opcode == IR_DOT)
       VEC_PUSH(ctx->scratch, &dots, o);
   for (uint32_t i = 0; i < dots.n; i++) {
+    widen_operands(m, dots.at[i]);
     const char *inst = choose_inst(m, ctx, dots.at[i]);
     ok = ok && inst;
     if (!inst)

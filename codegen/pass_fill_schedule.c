@@ -24,6 +24,7 @@
  * leaves no registers for edges, scalar copies or operands of multiply-adds. */
 #define ACC_MOST         128
 #define ACC_LESS         64
+#define ACC_TWICE        32   /* where elements, or the parts of split ones, take two registers */
 #define SMEM_SLACK       2048 /* for reductions and small converts */
 #define ELEMS_PER_THREAD 64
 
@@ -34,18 +35,30 @@ struct survey {
   struct ir_op main_dot;
   int64_t largest_tile, widest; /* elements of the largest tile in registers; bytes of an element */
   int64_t slot_bytes;           /* operands that loops load for dots */
-  bool plain;                   /* no access has edges to check or is scalar; all dots are mma */
+  bool plain;                   /* no access has edges to check or is scalar; all dots are lean */
 };
 
 static int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
+/* Does a dot need few registers besides accumulators and fragments? Multiply-adds, 64-bit
+ * accumulators and split operands do not; nor do 8-bit floats where mma.sync is made of conversions
+ * to f16 (sm_90, sm_100: their own instructions are those of a warpgroup). */
+static bool is_lean(const struct ir_module *m, struct ir_op o) {
+  const struct ir_mma *x = cg_mma_of(m, o);
+  uint32_t major = cg_target_of(m)->cc_major;
+  if (!x || dtype_bits(x->acc) > 32 || str_eq(cg_attr_word(m, o, IR_ATTR_prec), "tf32x3"))
+    return false;
+  bool fp8 = dtype_is_float(x->a) && dtype_bits(x->a) == 8;
+  return !fp8 || (major != 9 && major != 10);
+}
+
 static void look(void *user, struct ir_module *m, struct ir_op o) {
   struct survey *s = user;
   const struct ir_opnode *n = ir_op_at(m, o);
   if (n->opcode == IR_DOT) {
-    s->plain = s->plain && str_eq(cg_attr_word(m, o, IR_ATTR_inst), "mma_m16n8k16");
+    s->plain = s->plain && is_lean(m, o);
     struct ir_type a = ir_type_of(m, n->in[0]), c = ir_type_of(m, n->in[2]);
     int64_t macs = c.dim[0] * c.dim[1] * a.dim[1];
     VEC_PUSH(s->scratch, &s->dots, o);
@@ -83,6 +96,7 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
  * part), then more columns. Fixed parts of the grid stay. */
 static struct cg_warps cut(int64_t rows, int64_t cols, uint32_t warps, int64_t fixed_rows,
                            int64_t fixed_cols) {
+  static const struct cg_mma_atom usual = {.m = 16, .k = 16, .per = 2};
   struct cg_warps best = {1, warps};
   int64_t best_area = INT64_MAX, best_edge = INT64_MAX;
   for (uint32_t r = 1; r <= warps; r++) {
@@ -90,8 +104,8 @@ static struct cg_warps cut(int64_t rows, int64_t cols, uint32_t warps, int64_t f
         (fixed_cols > 0 && warps / r != (uint32_t)fixed_cols))
       continue;
     struct cg_warps w = {r, warps / r};
-    struct cg_mma_cut c = cg_mma_cut(rows, cols, w);
-    int64_t wr = 16 * (int64_t)c.m16, wc = 8 * (int64_t)c.n8;
+    struct cg_mma_cut c = cg_mma_cut(rows, cols, w, &usual);
+    int64_t wr = 16 * (int64_t)c.blocks, wc = 8 * (int64_t)c.n8;
     int64_t area = wr * w.rows * wc * w.cols, edge = wr + wc;
     if (area < best_area || (area == best_area && edge < best_edge)) {
       best = w;
@@ -112,8 +126,14 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   struct ir_type c = ir_type_of(m, ir_op_at(m, s->main_dot)->in[2]);
   int64_t area = c.dim[0] * c.dim[1];
   int64_t blocks = round_up(c.dim[0], 16) / 16 * (round_up(c.dim[1], 8) / 8);
-  int64_t warps = 1, most = s->plain ? ACC_MOST : ACC_LESS;
-  int64_t up_to = s->plain ? 16 : 8;
+  const struct ir_mma *x = cg_mma_of(m, s->main_dot);
+  /* Operands read element by element need an address for nearly each. */
+  bool elements = x && dtype_bits(x->a) >= 32 &&
+                  (cg_is_mn_inner(m, s->main_dot, 0) || cg_is_mn_inner(m, s->main_dot, 1));
+  bool twice = x && (dtype_bits(x->acc) > 32 || (elements && !s->plain) ||
+                     str_eq(cg_attr_word(m, s->main_dot, IR_ATTR_prec), "tf32x3"));
+  int64_t warps = 1, most = s->plain ? ACC_MOST : twice ? ACC_TWICE : ACC_LESS;
+  int64_t up_to = s->plain || twice ? 16 : 8;
   while ((warps < up_to && area > warps * 32 * most) ||
          (warps < 16 && area > warps * 32 * ACC_MOST) || (warps < 4 && blocks >= 8 * warps))
     warps *= 2;

@@ -130,6 +130,32 @@ struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_v
   }
 }
 
+const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot) {
+  const struct ir_opnode *n = ir_op_at(m, dot);
+  if (!str_starts(cg_attr_word(m, dot, IR_ATTR_inst), "mma_"))
+    return NULL;
+  return ir_mma_find((enum dtype)ir_type_of(m, n->in[2]).dtype,
+                     (enum dtype)ir_type_of(m, n->in[0]).dtype,
+                     (enum dtype)ir_type_of(m, n->in[1]).dtype);
+}
+
+bool cg_is_mn_inner(const struct ir_module *m, struct ir_op dot, int i) {
+  if (!str_eq(cg_attr_word(m, dot, i ? IR_ATTR_b_path : IR_ATTR_a_path), "smem"))
+    return i == 1; /* written row by row */
+  struct cg_operand_source src = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
+  int vdim = (int)ir_attr_int(m, src.load, IR_ATTR_vdim, 0);
+  return src.dim[i] == vdim && src.dim[1 - i] != vdim;
+}
+
+struct cg_mma_atom cg_mma_atom_of(const struct ir_module *m, struct ir_op dot) {
+  const struct ir_mma *x = cg_mma_of(m, dot);
+  uint32_t bits = dtype_bits(x->a);
+  struct cg_mma_atom atom = {.m = x->m, .k = x->k, .per = bits < 32 ? 32 / bits : 1};
+  atom.row_pairs = bits == 8 && cg_is_mn_inner(m, dot, 0);
+  atom.col_pairs = bits == 8 && cg_is_mn_inner(m, dot, 1);
+  return atom;
+}
+
 bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct ir_val v) {
   if (!u->first[v.id])
     return false;

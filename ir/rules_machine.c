@@ -1,6 +1,7 @@
 /* Verifier rules of the portable machine ops (rules_machine.def). What needs a look at several ops
  * at once (whether a slot is free, whether a barrier lies between) is the emulator's business, not
  * theirs. */
+#include "ir/mma.h"
 #include "ir/rules_impl.h"
 
 #include <string.h>
@@ -275,26 +276,48 @@ void ir_rule_ldmatrix(struct ir_check *c) {
   if (trans != 0 && trans != 1)
     ir_rule_fail(c, "trans is %lld; it must be 0 or 1", (long long)trans);
   enum dtype t = (enum dtype)ir_rule_res(c, 0)->type.dtype;
-  if (dtype_bits(t) != 16 || t != ir_rule_res(c, 1)->type.dtype)
-    ir_rule_fail(c, "moves 16-bit elements of one dtype, not %s from %s", dtype_name(t),
+  uint32_t bits = dtype_bits(t);
+  if (bits < 8 || bits > (trans ? 16 : 32) || t == DT_BOOL || t != ir_rule_res(c, 1)->type.dtype)
+    ir_rule_fail(c, "moves elements of one dtype of %s bits, not %s from %s",
+                 trans ? "8 or 16" : "8, 16 or 32", dtype_name(t),
                  dtype_name((enum dtype)ir_rule_res(c, 1)->type.dtype));
   ir_rule_want_scalar(c, 0, DT_S32, "the offset");
-  ir_rule_check_index(c, 1, ir_rule_res(c, 0), 2 * num);
+  ir_rule_check_index(c, 1, ir_rule_res(c, 0), num * 32 / (bits < 8 ? 8 : bits > 32 ? 32 : bits));
 }
 
 void ir_rule_mma(struct ir_check *c) {
   const struct ir_attr *shape = ir_get_attr(c->m, c->op, IR_ATTR_shape);
-  if (!shape || strcmp(ir_sym(c->m, shape->s), "m16n8k16") != 0)
-    ir_rule_fail(c, "shape must be m16n8k16");
   enum dtype d = (enum dtype)ir_rule_res(c, 0)->type.dtype,
              a = (enum dtype)ir_rule_res(c, 1)->type.dtype,
              b = (enum dtype)ir_rule_res(c, 2)->type.dtype;
-  if (d != DT_F32 || a != b || (a != DT_F16 && a != DT_BF16))
-    ir_rule_fail(c, "multiplies f16 or bf16 into f32, not %s and %s into %s", dtype_name(a),
+  const struct ir_mma *x = ir_mma_find(d, a, b);
+  if (!x) {
+    ir_rule_fail(c, "no instruction multiplies %s and %s into %s", dtype_name(a), dtype_name(b),
+                 dtype_name(d));
+    return;
+  }
+  if (!shape || strcmp(ir_sym(c->m, shape->s), x->shape) != 0)
+    ir_rule_fail(c, "shape must be %s for %s and %s into %s", x->shape, dtype_name(a),
                  dtype_name(b), dtype_name(d));
-  ir_rule_check_index(c, 0, ir_rule_res(c, 0), 4);
-  ir_rule_check_index(c, 1, ir_rule_res(c, 1), 8);
-  ir_rule_check_index(c, 2, ir_rule_res(c, 2), 4);
+  ir_rule_check_index(c, 0, ir_rule_res(c, 0), ir_mma_elems(x, 2));
+  ir_rule_check_index(c, 1, ir_rule_res(c, 1), ir_mma_elems(x, 0));
+  ir_rule_check_index(c, 2, ir_rule_res(c, 2), ir_mma_elems(x, 1));
+}
+
+void ir_rule_unzip(struct ir_check *c) {
+  int64_t count = ir_attr_int(c->m, c->op, IR_ATTR_count, 0);
+  enum dtype t = (enum dtype)ir_rule_res(c, 0)->type.dtype;
+  if (count != 8 && count != 16)
+    ir_rule_fail(c, "count is %lld; it must be 8 or 16", (long long)count);
+  if (dtype_bits(t) != 8 || t == DT_BOOL)
+    ir_rule_fail(c, "moves 8-bit elements, not %s", dtype_name(t));
+  ir_rule_check_index(c, 0, ir_rule_res(c, 0), count);
+}
+
+void ir_rule_tf32(struct ir_check *c) {
+  struct ir_type_text a;
+  if (!ir_rule_is_scalar(in(c, 0), DT_F32) || !ir_rule_is_scalar(out(c, 0), DT_F32))
+    ir_rule_fail(c, "takes f32 to f32, not %s", ir_type_text(in(c, 0), &a));
 }
 
 void ir_rule_shuffle(struct ir_check *c) {

@@ -520,12 +520,13 @@ static void frag_op(struct mach *x, struct ir_op o, uint32_t t) {
 }
 
 /* PTX ISA, ldmatrix: lane 8m + r gives the address of row r of matrix m; lane l receives, of each
- * matrix, elements 2 (l % 4) and the next of row l / 4 (trans: of column l / 4). */
+ * matrix, 16-bit units 2 (l % 4) and the next of row l / 4 (trans: of column l / 4). */
 static void ldmatrix(struct mach *x, struct ir_op o, uint32_t warp) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   uint32_t num = (uint32_t)ir_attr_int(x->m, o, IR_ATTR_num, 0);
   bool trans = ir_attr_int(x->m, o, IR_ATTR_trans, 0) != 0;
   enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
+  uint32_t size = dtype_bits(d) / 8;
   for (uint32_t k = 0; k < num; k++) {
     const uint8_t *row[8];
     int64_t at[8];
@@ -538,38 +539,101 @@ static void ldmatrix(struct mach *x, struct ir_op o, uint32_t warp) {
     count_conflicts(x, at, 8, &x->r->ldmatrix_conflicts, &x->r->ldmatrix_rows);
     for (uint32_t lane = 0; lane < 32; lane++) {
       uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4 * 2;
-      int64_t to = cell(x, n->in[1], t)->i + 2 * k;
+      int64_t to = cell(x, n->in[1], t)->i + 4 / size * k;
+      uint8_t word[4];
       for (uint32_t e = 0; e < 2; e++)
-        *frag_at(x, n->res[0], t, to + e, true) =
-            trans ? load_cell(d, row[q + e] + 2 * g) : load_cell(d, row[g] + 2 * (q + e));
+        memcpy(word + 2 * e, trans ? row[q + e] + 2 * g : row[g] + 2 * (q + e), 2);
+      for (uint32_t e = 0; e < 4 / size; e++)
+        *frag_at(x, n->res[0], t, to + e, true) = load_cell(d, word + e * size);
     }
   }
 }
 
-/* PTX ISA, matrix fragments of mma.m16n8k16, 16-bit operands. */
+static void unzip(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  int64_t count = ir_attr_int(x->m, o, IR_ATTR_count, 0), at = cell(x, n->in[0], t)->i;
+  struct cell c[16];
+  for (int64_t i = 0; i < count; i++)
+    c[i] = *frag_at(x, n->res[0], t, at + i, false);
+  for (int64_t i = 0; i < count; i++)
+    *frag_at(x, n->res[0], t, at + i, true) = c[2 * i % count + 2 * i / count];
+}
+
+/* PTX ISA, matrix fragments of mma, by shape: where element i of a lane's a or b lies. g: its group
+ * of lanes, q: its number in it. */
+static void place_a(uint32_t k, uint32_t g, uint32_t q, uint32_t i, uint32_t *row, uint32_t *col) {
+  switch (k) {
+  case 4: /* m8n8k4 */
+    *row = g;
+    *col = q;
+    return;
+  case 8: /* a0 (g, q), a1 (g+8, q), a2 (g, q+4), a3 (g+8, q+4) */
+    *row = i % 2 ? g + 8 : g;
+    *col = i >= 2 ? q + 4 : q;
+    return;
+  case 16:
+    *row = i < 2 || (i >= 4 && i < 6) ? g : g + 8;
+    *col = q * 2 + (i & 1) + (i >= 4 ? 8 : 0);
+    return;
+  default: /* k32 */
+    *row = i < 4 || (i >= 8 && i < 12) ? g : g + 8;
+    *col = q * 4 + (i & 3) + (i >= 8 ? 16 : 0);
+  }
+}
+
+static uint32_t row_of_b(uint32_t k, uint32_t q, uint32_t i) {
+  switch (k) {
+  case 4: return q;
+  case 8: return i ? q + 4 : q;
+  case 16: return q * 2 + (i & 1) + (i >= 2 ? 8 : 0);
+  default: return q * 4 + (i & 3) + (i >= 4 ? 16 : 0);
+  }
+}
+
+/* tf32 operands: the bits that the unit looks at. */
+static double operand(enum dtype t, struct cell c) {
+  if (t != DT_F32)
+    return dtype_is_float(t) ? c.f : (double)c.i;
+  float f = (float)c.f;
+  uint32_t u;
+  memcpy(&u, &f, sizeof u);
+  u &= ~UINT32_C(0x1fff);
+  memcpy(&f, &u, sizeof f);
+  return (double)f;
+}
+
 static void mma(struct mach *x, struct ir_op o, uint32_t warp) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
-  double a[16][16], b[16][8];
+  const struct ir_attr *shape = ir_get_attr(x->m, o, IR_ATTR_shape);
+  uint32_t k_n = (uint32_t)atoi(strchr(ir_sym(x->m, shape->s), 'k') + 1);
+  uint32_t m_n = (uint32_t)atoi(ir_sym(x->m, shape->s) + 1);
+  enum dtype td = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
+  enum dtype ta = (enum dtype)x->m->res.at[n->res[1]].type.dtype;
+  enum dtype tb = (enum dtype)x->m->res.at[n->res[2]].type.dtype;
+  double a[16][32], b[32][8];
   for (uint32_t lane = 0; lane < 32; lane++) {
-    uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4;
+    uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4, row, col;
     int64_t ai = cell(x, n->in[1], t)->i, bi = cell(x, n->in[2], t)->i;
-    for (uint32_t i = 0; i < 8; i++) {
-      uint32_t row = i < 2 || (i >= 4 && i < 6) ? g : g + 8;
-      uint32_t col = q * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-      a[row][col] = frag_at(x, n->res[1], t, ai + i, false)->f;
+    for (uint32_t i = 0; i < m_n * k_n / 32; i++) {
+      place_a(k_n, g, q, i, &row, &col);
+      a[row][col] = operand(ta, *frag_at(x, n->res[1], t, ai + i, false));
     }
-    for (uint32_t i = 0; i < 4; i++)
-      b[q * 2 + (i & 1) + (i >= 2 ? 8 : 0)][g] = frag_at(x, n->res[2], t, bi + i, false)->f;
+    for (uint32_t i = 0; i < k_n / 4; i++)
+      b[row_of_b(k_n, q, i)][g] = operand(tb, *frag_at(x, n->res[2], t, bi + i, false));
   }
   for (uint32_t lane = 0; lane < 32; lane++) {
     uint32_t t = warp * 32 + lane, g = lane / 4, q = lane % 4;
     int64_t ci = cell(x, n->in[0], t)->i;
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < m_n / 4; i++) {
       uint32_t row = i < 2 ? g : g + 8, col = q * 2 + (i & 1);
-      double sum = frag_at(x, n->res[0], t, ci + i, false)->f;
-      for (uint32_t k = 0; k < 16; k++)
+      struct cell *c = frag_at(x, n->res[0], t, ci + i, false);
+      double sum = 0;
+      for (uint32_t k = 0; k < k_n; k++)
         sum += a[row][k] * b[k][col];
-      frag_at(x, n->res[0], t, ci + i, true)->f = (double)(float)sum;
+      if (dtype_is_float(td))
+        c->f = num_round(td, c->f + sum);
+      else
+        c->i = (int32_t)(uint32_t)(uint64_t)(c->i + (int64_t)sum);
     }
   }
 }
@@ -696,6 +760,8 @@ static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
   case IR_GATOMIC: gatomic(x, o, t); return;
   case IR_SLOAD: sload(x, o, t); return;
   case IR_SSTORE: sstore(x, o, t); return;
+  case IR_UNZIP: unzip(x, o, t); return;
+  case IR_TF32: out->f = (double)num_round_tf32((float)cell(x, n->in[0], t)->f); return;
   case IR_CP_ASYNC: cp_async(x, o, t); return;
   case IR_PIPE_COMMIT: x->thread[t].groups++; return;
   case IR_PIPE_WAIT: pipe_wait(x, o, t); return;

@@ -33,7 +33,7 @@ uint32_t nvrtc_check(struct nvrtc *n, const char *text, const char *dims, const 
     struct rt_compile_job job = {.name = "test", .source = sb_str(&out), .arch = target};
     struct rt_compiled c;
     if (rt_compile(n->ctx, &job, &c) != RT_OK)
-      fail_msg("%s\n%s: %s\n%s", sb_str(&out), target, help_last_message(&n->diags), c.log);
+      fail_msg("%s: %s\n%s\n%s", target, help_last_message(&n->diags), c.log, text);
     const struct rt_kernel_info *k = &c.kernels[0];
     if (k->spill_stores || k->spill_loads || k->stack)
       fail_msg("%s\n%s: %u registers, %u bytes of stack, %u spilled, %u loaded again", text, target,

@@ -79,6 +79,8 @@ static void blocked_layouts_hold_everything(void **state) {
   check_cover(cg_layout_blocked(&h.arena, 3, shape3, 2, 8, 4, 1), 4, 0);
 }
 
+static const struct cg_mma_atom k16 = {.m = 16, .k = 16, .per = 2};
+
 /* PTX ISA, "Matrix Fragments for mma.m16n8k16": row and column of element i of a lane. */
 static void acc_formula(void *user, const int64_t *coord, const uint32_t *hw) {
   const struct cg_mma_cut *c = user;
@@ -86,17 +88,18 @@ static void acc_formula(void *user, const int64_t *coord, const uint32_t *hw) {
   uint32_t group = hw[LAYOUT_LANE] >> 2, in_group = hw[LAYOUT_LANE] % 4;
   uint32_t row = i < 2 ? group : group + 8, col = in_group * 2 + (i & 1);
   uint32_t wr = hw[LAYOUT_WARP] / 2, wc = hw[LAYOUT_WARP] % 2;
-  assert_int_equal(coord[0], wr * 16 * c->m16 + 16 * m + row);
+  assert_int_equal(coord[0], wr * 16 * c->blocks + 16 * m + row);
   assert_int_equal(coord[1], wc * 8 * c->n8 + 8 * n + col);
 }
 
 static void a_formula(void *user, const int64_t *coord, const uint32_t *hw) {
   const struct cg_mma_cut *c = user;
-  uint32_t i = hw[LAYOUT_REG] % 8, m = hw[LAYOUT_REG] / 8 % c->m16, k = hw[LAYOUT_REG] / 8 / c->m16;
+  uint32_t i = hw[LAYOUT_REG] % 8, m = hw[LAYOUT_REG] / 8 % c->blocks,
+           k = hw[LAYOUT_REG] / 8 / c->blocks;
   uint32_t group = hw[LAYOUT_LANE] >> 2, in_group = hw[LAYOUT_LANE] % 4;
   uint32_t row = (i < 2) || (i >= 4 && i < 6) ? group : group + 8;
   uint32_t col = in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-  assert_int_equal(coord[0], hw[LAYOUT_WARP] / 2 * 16 * c->m16 + 16 * m + row);
+  assert_int_equal(coord[0], hw[LAYOUT_WARP] / 2 * 16 * c->blocks + 16 * m + row);
   assert_int_equal(coord[1], 16 * k + col);
 }
 
@@ -115,14 +118,14 @@ static void fragments_are_those_of_ptx(void **state) {
   for (unsigned i = 0; i < 4; i++)
     for (unsigned j = 0; j < 4; j++) {
       struct cg_warps w = {2, 2};
-      struct cg_mma_cut c = cg_mma_cut(sizes[i], sizes[j], w);
-      const struct layout *acc = cg_layout_mma_acc(&h.arena, sizes[i], sizes[j], w);
+      struct cg_mma_cut c = cg_mma_cut(sizes[i], sizes[j], w, &k16);
+      const struct layout *acc = cg_layout_mma_acc(&h.arena, sizes[i], sizes[j], w, &k16);
       all(acc, acc_formula, &c);
       check_cover(acc, 4, 1);
-      const struct layout *a = cg_layout_mma_a(&h.arena, sizes[i], sizes[j], 2, w);
+      const struct layout *a = cg_layout_mma_a(&h.arena, sizes[i], sizes[j], 2, w, &k16);
       all(a, a_formula, &c);
       check_cover(a, 4, w.cols);
-      const struct layout *b = cg_layout_mma_b(&h.arena, sizes[i], sizes[j], 2, w);
+      const struct layout *b = cg_layout_mma_b(&h.arena, sizes[i], sizes[j], 2, w, &k16);
       all(b, b_formula, &c);
       check_cover(b, 4, w.rows);
     }
@@ -150,7 +153,7 @@ static const char *text_of(const struct layout *l) {
 static void derived_layouts(void **state) {
   (void)state;
   struct cg_warps w = {1, 2};
-  const struct layout *l = cg_layout_mma_acc(&h.arena, 16, 32, w);
+  const struct layout *l = cg_layout_mma_acc(&h.arena, 16, 32, w, &k16);
   assert_string_equal(text_of(l), "[16,32] reg 2:(0,1) 2:(8,0) 2:(0,8) lane 4:(0,2) 8:(1,0) "
                                   "warp 2:(0,16)");
   assert_string_equal(text_of(cg_layout_slice(&h.arena, l, 2)),
@@ -163,7 +166,7 @@ static void derived_layouts(void **state) {
   assert_true(layout_eq(l, cg_layout_reshape(&h.arena, r, 2, (int64_t[]){16, 32})));
   assert_null(cg_layout_reshape(&h.arena, l, 2, (int64_t[]){32, 16}));
   /* One row of a 16-row fragment: the other rows are padding and may not become copies. */
-  const struct layout *row = cg_layout_mma_acc(&h.arena, 1, 32, w);
+  const struct layout *row = cg_layout_mma_acc(&h.arena, 1, 32, w, &k16);
   assert_int_equal(cg_layout_cover(row, 0), 16);
   assert_null(cg_layout_reshape(&h.arena, row, 1, (int64_t[]){32}));
 }

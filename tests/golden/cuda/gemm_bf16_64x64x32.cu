@@ -108,116 +108,116 @@ gemm_kernel(
   const long long v16 = (long long)(v13);
   const long long v17 = v15 + v16;
   const int v18 = (v1 >> 1);
-  const int v19 = (v0 & 15);
-  const int v20 = (v0 >> 4);
-  const int v21 = v18 * 32;
-  const int v22 = v19 + v21;
-  const int v23 = v20 * 8;
-  const int v24 = v23 * 2;
-  const int v25 = (int)(v22 >> 1);
+  const int v19 = v18 * 32;
+  const int v20 = (v0 & 15);
+  const int v21 = (v0 >> 4);
+  const int v22 = v21 * 8;
+  const int v23 = v20 + v19;
+  const int v24 = v22 * 2;
+  const int v25 = (int)(v23 >> 1);
   const int v26 = v25 & 3;
   const int v27 = (int)(v26 << 4);
   const int v28 = v24 ^ v27;
-  const int v29 = v22 * 64;
+  const int v29 = v23 * 64;
   const int v30 = v29 + v28;
   const int v31 = (v1 & 1);
-  const int v32 = v31 * 4;
-  const int v33 = v20 + v32;
-  const int v34 = v33 * 8;
-  const int v35 = v34 * 2;
-  const int v36 = v19 & 7;
-  const int v37 = (int)(v36 << 4);
-  const int v38 = v35 ^ v37;
-  const int v39 = v19 * 128;
-  const int v40 = v39 + v38;
-  const int v41 = (v0 & 3) * 2;
-  const int v42 = (v1 & 1) * 32;
-  const int v43 = v41 + v42;
-  const long long v44 = (long long)(v43);
-  const int v45 = (v1 >> 1) * 32;
-  const int v46 = v2 + v45;
-  const long long v47 = (long long)(v46);
-  const long long v48 = v47 * n9;
-  const long long v49 = v48 + v44;
-  const int v50 = (int)blockIdx.x;
-  const int v51 = n6 * 8;
-  const int v52 = (int)floordiv_s32(v50, v51);
-  const int v53 = v52 * 8;
-  const int v54 = n5 - v53;
-  const int v55 = v54 < 8 ? v54 : 8;
-  const int v56 = (int)floormod_s32(v50, v51);
-  const int v57 = (int)floormod_s32(v56, v55);
-  const int v58 = v53 + v57;
-  const int v59 = (int)floordiv_s32(v56, v55);
+  const int v32 = v31 * 32;
+  const int v33 = v22 + v32;
+  const int v34 = v33 * 2;
+  const int v35 = v20 & 7;
+  const int v36 = (int)(v35 << 4);
+  const int v37 = v34 ^ v36;
+  const int v38 = v20 * 128;
+  const int v39 = v38 + v37;
+  const int v40 = (v0 & 3) * 2;
+  const int v41 = (v1 & 1) * 32;
+  const int v42 = v40 + v41;
+  const long long v43 = (long long)(v42);
+  const int v44 = (v1 >> 1) * 32;
+  const int v45 = v2 + v44;
+  const long long v46 = (long long)(v45);
+  const long long v47 = v46 * n9;
+  const long long v48 = v47 + v43;
+  const int v49 = (int)blockIdx.x;
+  const int v50 = n6 * 8;
+  const int v51 = (int)floordiv_s32(v49, v50);
+  const int v52 = v51 * 8;
+  const int v53 = n5 - v52;
+  const int v54 = v53 < 8 ? v53 : 8;
+  const int v55 = (int)floormod_s32(v49, v50);
+  const int v56 = (int)floormod_s32(v55, v54);
+  const int v57 = v52 + v56;
+  const int v58 = (int)floordiv_s32(v55, v54);
+  const long long v59 = (long long)(v57);
   const long long v60 = (long long)(v58);
-  const long long v61 = (long long)(v59);
+  const long long v61 = v59 * 64ll;
   const long long v62 = v60 * 64ll;
-  const long long v63 = v61 * 64ll;
-  const long long v64 = v62 * n7;
-  bf16 * v65 = arg_A + v64;
-  bf16 * v66 = v65 + v9;
-  bf16 * v67 = arg_B + v63;
-  bf16 * v68 = v67 + v17;
+  const long long v63 = v61 * n7;
+  bf16 * v64 = arg_A + v63;
+  bf16 * v65 = v64 + v9;
+  bf16 * v66 = arg_B + v62;
+  bf16 * v67 = v66 + v17;
 #pragma unroll
   for (int r = 0; r < 32; r++) c4[r] = 0.0f;
 #pragma unroll 1
-  for (int v69 = 0; v69 < 2; v69 += 1) {
-    const long long v70 = (long long)(v69);
-    const long long v71 = 32ll * v70;
-    const bool v72 = v71 < n4;
-    bf16 * v73 = v66 + v71;
-    const int v74 = v69 * 4096;
+  for (int v68 = 0; v68 < 2; v68 += 1) {
+    const long long v69 = (long long)(v68);
+    const long long v70 = 32ll * v69;
+    const bool v71 = v70 < n4;
+    bf16 * v72 = v65 + v70;
+    const int v73 = v68 * 4096;
 #pragma unroll
-    for (int v75 = 0; v75 < 2; v75++) {
-      const int v76 = v75 * 32;
-      const int v77 = v4 + v76;
-      const int v78 = v5 * 2;
-      const int v79 = (int)(v77 >> 1);
-      const int v80 = v79 & 3;
-      const int v81 = (int)(v80 << 4);
-      const int v82 = v78 ^ v81;
-      const int v83 = v77 * 64;
-      const int v84 = v83 + v82;
-      const int v85 = v84 + v74;
-      const long long v86 = (long long)(v76);
-      const long long v87 = v86 * n7;
-      bf16 * v88 = v73 + v87;
-      cp_async_16_if(smem_at + v85, v88, v72);
+    for (int v74 = 0; v74 < 2; v74++) {
+      const int v75 = v74 * 32;
+      const int v76 = v4 + v75;
+      const int v77 = v5 * 2;
+      const int v78 = (int)(v76 >> 1);
+      const int v79 = v78 & 3;
+      const int v80 = (int)(v79 << 4);
+      const int v81 = v77 ^ v80;
+      const int v82 = v76 * 64;
+      const int v83 = v82 + v81;
+      const int v84 = v83 + v73;
+      const long long v85 = (long long)(v75);
+      const long long v86 = v85 * n7;
+      bf16 * v87 = v72 + v86;
+      cp_async_16_if(smem_at + v84, v87, v71);
     }
-    const long long v89 = v71 * n8;
-    bf16 * v90 = v68 + v89;
+    const long long v88 = v70 * n8;
+    bf16 * v89 = v67 + v88;
 #pragma unroll
-    for (int v91 = 0; v91 < 2; v91++) {
-      const int v92 = v91 * 16;
-      const int v93 = v12 + v92;
-      const int v94 = v13 * 2;
-      const int v95 = v93 & 7;
-      const int v96 = (int)(v95 << 4);
-      const int v97 = v94 ^ v96;
-      const int v98 = v93 * 128;
-      const int v99 = v98 + v97;
-      const int v100 = v99 + v74;
-      const long long v101 = (long long)(v92);
-      const long long v102 = v101 * n8;
-      bf16 * v103 = v90 + v102;
-      cp_async_16_if(smem_at + 12288 + v100, v103, v72);
+    for (int v90 = 0; v90 < 2; v90++) {
+      const int v91 = v90 * 16;
+      const int v92 = v12 + v91;
+      const int v93 = v13 * 2;
+      const int v94 = v92 & 7;
+      const int v95 = (int)(v94 << 4);
+      const int v96 = v93 ^ v95;
+      const int v97 = v92 * 128;
+      const int v98 = v97 + v96;
+      const int v99 = v98 + v73;
+      const long long v100 = (long long)(v91);
+      const long long v101 = v100 * n8;
+      bf16 * v102 = v89 + v101;
+      cp_async_16_if(smem_at + 12288 + v99, v102, v71);
     }
     asm volatile("cp.async.commit_group;");
   }
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   __syncthreads();
 #pragma unroll
-  for (int v104 = 0; v104 < 2; v104++) {
-    const int v105 = v104 * 8;
-    const int v106 = v104 * 1024;
+  for (int v103 = 0; v103 < 2; v103++) {
+    const int v104 = v103 * 8;
+    const int v105 = v103 * 16;
+    const int v106 = v105 * 64;
     const int v107 = v30 + v106;
-    ldmatrix_x4(a5[v105 / 2], a5[v105 / 2 + 1], a5[v105 / 2 + 2], a5[v105 / 2 + 3], smem_at + v107);
+    ldmatrix_x4(a5[v104 / 2], a5[v104 / 2 + 1], a5[v104 / 2 + 2], a5[v104 / 2 + 3], smem_at + v107);
   }
 #pragma unroll
   for (int v108 = 0; v108 < 2; v108++) {
     const int v109 = v108 * 8;
     const int v110 = v108 * 32;
-    const int v111 = v40 ^ v110;
+    const int v111 = v39 ^ v110;
     ldmatrix_x4_trans(b6[v109 / 2], b6[v109 / 2 + 1], b6[v109 / 2 + 2], b6[v109 / 2 + 3], smem_at + 12288 + v111);
   }
   int v112 = 0;
@@ -230,132 +230,134 @@ gemm_kernel(
     const long long v118 = v114 + 64ll;
     const int v119 = v112 * 4096;
     const bool v120 = v118 < n4;
-    bf16 * v121 = v66 + v118;
+    bf16 * v121 = v65 + v118;
     const int v122 = v113 * 4096;
 #pragma unroll
     for (int v123 = 0; v123 < 2; v123++) {
       const int v124 = v123 * 8;
       const int v125 = 16 + v124;
-      const int v126 = v30 ^ 32;
-      const int v127 = v123 * 1024;
-      const int v128 = v126 + v127;
-      const int v129 = v128 + v119;
-      ldmatrix_x4(a5[v125 / 2], a5[v125 / 2 + 1], a5[v125 / 2 + 2], a5[v125 / 2 + 3], smem_at + v129);
-      const int v130 = v123 * 32;
-      const int v131 = v4 + v130;
-      const int v132 = v5 * 2;
-      const int v133 = (int)(v131 >> 1);
-      const int v134 = v133 & 3;
-      const int v135 = (int)(v134 << 4);
-      const int v136 = v132 ^ v135;
-      const int v137 = v131 * 64;
-      const int v138 = v137 + v136;
-      const int v139 = v138 + v122;
-      const long long v140 = (long long)(v130);
-      const long long v141 = v140 * n7;
-      bf16 * v142 = v121 + v141;
-      cp_async_16_if(smem_at + v139, v142, v120);
+      const int v126 = v123 * 16;
+      const int v127 = v30 ^ 32;
+      const int v128 = v126 * 64;
+      const int v129 = v127 + v128;
+      const int v130 = v129 + v119;
+      ldmatrix_x4(a5[v125 / 2], a5[v125 / 2 + 1], a5[v125 / 2 + 2], a5[v125 / 2 + 3], smem_at + v130);
+      const int v131 = v123 * 32;
+      const int v132 = v4 + v131;
+      const int v133 = v5 * 2;
+      const int v134 = (int)(v132 >> 1);
+      const int v135 = v134 & 3;
+      const int v136 = (int)(v135 << 4);
+      const int v137 = v133 ^ v136;
+      const int v138 = v132 * 64;
+      const int v139 = v138 + v137;
+      const int v140 = v139 + v122;
+      const long long v141 = (long long)(v131);
+      const long long v142 = v141 * n7;
+      bf16 * v143 = v121 + v142;
+      cp_async_16_if(smem_at + v140, v143, v120);
 #pragma unroll
-      for (int v143 = 0; v143 < 4; v143++) {
-        const int v144 = v123 * 4;
-        const int v145 = v144 + v143;
-        const int v146 = v145 * 4;
-        const int v147 = v143 * 4;
-        mma_m16n8k16_bf16(c4[v146], c4[v146 + 1], c4[v146 + 2], c4[v146 + 3], a5[v124 / 2], a5[v124 / 2 + 1], a5[v124 / 2 + 2], a5[v124 / 2 + 3], b6[v147 / 2], b6[v147 / 2 + 1]);
+      for (int v144 = 0; v144 < 4; v144++) {
+        const int v145 = v123 * 4;
+        const int v146 = v145 + v144;
+        const int v147 = v146 * 4;
+        const int v148 = v144 * 4;
+        mma_m16n8k16_bf16(c4[v147], c4[v147 + 1], c4[v147 + 2], c4[v147 + 3], a5[v124 / 2], a5[v124 / 2 + 1], a5[v124 / 2 + 2], a5[v124 / 2 + 3], b6[v148 / 2], b6[v148 / 2 + 1]);
       }
-      const int v148 = v40 ^ v130;
-      const int v149 = v148 + 2048;
-      const int v150 = v149 + v119;
-      ldmatrix_x4_trans(b6[v125 / 2], b6[v125 / 2 + 1], b6[v125 / 2 + 2], b6[v125 / 2 + 3], smem_at + 12288 + v150);
+      const int v149 = v39 ^ v131;
+      const int v150 = v149 + 2048;
+      const int v151 = v150 + v119;
+      ldmatrix_x4_trans(b6[v125 / 2], b6[v125 / 2 + 1], b6[v125 / 2 + 2], b6[v125 / 2 + 3], smem_at + 12288 + v151);
     }
-    const long long v151 = v118 * n8;
-    bf16 * v152 = v68 + v151;
+    const long long v152 = v118 * n8;
+    bf16 * v153 = v67 + v152;
 #pragma unroll
-    for (int v153 = 0; v153 < 2; v153++) {
-      const int v154 = v153 * 16;
-      const int v155 = v12 + v154;
-      const int v156 = v13 * 2;
-      const int v157 = v155 & 7;
-      const int v158 = (int)(v157 << 4);
-      const int v159 = v156 ^ v158;
-      const int v160 = v155 * 128;
-      const int v161 = v160 + v159;
-      const int v162 = v161 + v122;
-      const long long v163 = (long long)(v154);
-      const long long v164 = v163 * n8;
-      bf16 * v165 = v152 + v164;
-      cp_async_16_if(smem_at + 12288 + v162, v165, v120);
+    for (int v154 = 0; v154 < 2; v154++) {
+      const int v155 = v154 * 16;
+      const int v156 = v12 + v155;
+      const int v157 = v13 * 2;
+      const int v158 = v156 & 7;
+      const int v159 = (int)(v158 << 4);
+      const int v160 = v157 ^ v159;
+      const int v161 = v156 * 128;
+      const int v162 = v161 + v160;
+      const int v163 = v162 + v122;
+      const long long v164 = (long long)(v155);
+      const long long v165 = v164 * n8;
+      bf16 * v166 = v153 + v165;
+      cp_async_16_if(smem_at + 12288 + v163, v166, v120);
     }
     asm volatile("cp.async.commit_group;");
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncthreads();
-    const int v166 = v117 * 4096;
+    const int v167 = v117 * 4096;
 #pragma unroll
-    for (int v167 = 0; v167 < 2; v167++) {
-      const int v168 = v167 * 8;
-      const int v169 = v167 * 1024;
-      const int v170 = v30 + v169;
-      const int v171 = v170 + v166;
-      ldmatrix_x4(a5[v168 / 2], a5[v168 / 2 + 1], a5[v168 / 2 + 2], a5[v168 / 2 + 3], smem_at + v171);
+    for (int v168 = 0; v168 < 2; v168++) {
+      const int v169 = v168 * 8;
+      const int v170 = v168 * 16;
+      const int v171 = v170 * 64;
+      const int v172 = v30 + v171;
+      const int v173 = v172 + v167;
+      ldmatrix_x4(a5[v169 / 2], a5[v169 / 2 + 1], a5[v169 / 2 + 2], a5[v169 / 2 + 3], smem_at + v173);
 #pragma unroll
-      for (int v172 = 0; v172 < 4; v172++) {
-        const int v173 = v167 * 4;
-        const int v174 = v173 + v172;
-        const int v175 = v174 * 4;
-        const int v176 = 16 + v168;
-        const int v177 = v172 * 4;
-        const int v178 = 16 + v177;
-        mma_m16n8k16_bf16(c4[v175], c4[v175 + 1], c4[v175 + 2], c4[v175 + 3], a5[v176 / 2], a5[v176 / 2 + 1], a5[v176 / 2 + 2], a5[v176 / 2 + 3], b6[v178 / 2], b6[v178 / 2 + 1]);
+      for (int v174 = 0; v174 < 4; v174++) {
+        const int v175 = v168 * 4;
+        const int v176 = v175 + v174;
+        const int v177 = v176 * 4;
+        const int v178 = 16 + v169;
+        const int v179 = v174 * 4;
+        const int v180 = 16 + v179;
+        mma_m16n8k16_bf16(c4[v177], c4[v177 + 1], c4[v177 + 2], c4[v177 + 3], a5[v178 / 2], a5[v178 / 2 + 1], a5[v178 / 2 + 2], a5[v178 / 2 + 3], b6[v180 / 2], b6[v180 / 2 + 1]);
       }
-      const int v179 = v167 * 32;
-      const int v180 = v40 ^ v179;
-      const int v181 = v180 + v166;
-      ldmatrix_x4_trans(b6[v168 / 2], b6[v168 / 2 + 1], b6[v168 / 2 + 2], b6[v168 / 2 + 3], smem_at + 12288 + v181);
+      const int v181 = v168 * 32;
+      const int v182 = v39 ^ v181;
+      const int v183 = v182 + v167;
+      ldmatrix_x4_trans(b6[v169 / 2], b6[v169 / 2 + 1], b6[v169 / 2 + 2], b6[v169 / 2 + 3], smem_at + 12288 + v183);
     }
-    const int v182 = v113 + 1;
-    const bool v183 = v182 == 3;
-    const int v184 = v183 ? 0 : v182;
+    const int v184 = v113 + 1;
+    const bool v185 = v184 == 3;
+    const int v186 = v185 ? 0 : v184;
     v112 = v117;
-    v113 = v184;
+    v113 = v186;
   }
-  bf16 * v185 = arg_bias + v63;
-  bf16 * v186 = v185 + v44;
+  bf16 * v187 = arg_bias + v62;
+  bf16 * v188 = v187 + v43;
 #pragma unroll
-  for (int v187 = 0; v187 < 4; v187++) {
-    const int v188 = v187 * 2;
-    const int v189 = v187 * 8;
-    const long long v190 = (long long)(v189);
-    bf16 * v191 = v186 + v190;
-    const unsigned p192 = *(const unsigned *)(v191);
-    const bf16 v193 = (bf16)(p192 >> 0);
-    const bf16 v194 = (bf16)(p192 >> 16);
-    x7[v188 / 2] = pack_16(v193, v194);
+  for (int v189 = 0; v189 < 4; v189++) {
+    const int v190 = v189 * 2;
+    const int v191 = v189 * 8;
+    const long long v192 = (long long)(v191);
+    bf16 * v193 = v188 + v192;
+    const unsigned p194 = *(const unsigned *)(v193);
+    const bf16 v195 = (bf16)(p194 >> 0);
+    const bf16 v196 = (bf16)(p194 >> 16);
+    x7[v190 / 2] = pack_16(v195, v196);
   }
-  const long long v195 = v62 * n9;
-  const long long v196 = v195 + v63;
-  bf16 * v197 = arg_C + v196;
-  bf16 * v198 = v197 + v49;
+  const long long v197 = v61 * n9;
+  const long long v198 = v197 + v62;
+  bf16 * v199 = arg_C + v198;
+  bf16 * v200 = v199 + v48;
 #pragma unroll
-  for (int v199 = 0; v199 < 16; v199++) {
-    const int v200 = v199 * 2;
-    const int v201 = (v199 & 1) * 8 + (v199 >> 3) * 16;
-    const int v202 = ((v199 >> 1) & 3) * 8;
-    const long long v203 = (long long)(v201);
-    const long long v204 = v203 * n9;
-    const long long v205 = (long long)(v202);
-    const long long v206 = v204 + v205;
-    bf16 * v207 = v198 + v206;
-    const float v208 = c4[v200];
-    const int v209 = ((v199 >> 1) & 3) * 2;
-    const bf16 v210 = (bf16)(x7[(v209) / 2] >> (v209) % 2 * 16);
-    const float v211 = bf16_to_f32(v210);
-    const float v212 = v208 + v211;
-    const int v213 = v200 + 1;
-    const float v214 = c4[v213];
-    const int v215 = v209 + 1;
-    const bf16 v216 = (bf16)(x7[(v215) / 2] >> (v215) % 2 * 16);
-    const float v217 = bf16_to_f32(v216);
-    const float v218 = v214 + v217;
-    *(unsigned *)(v207) = pack_bf16(v212, v218);
+  for (int v201 = 0; v201 < 16; v201++) {
+    const int v202 = v201 * 2;
+    const int v203 = (v201 & 1) * 8 + (v201 >> 3) * 16;
+    const int v204 = ((v201 >> 1) & 3) * 8;
+    const long long v205 = (long long)(v203);
+    const long long v206 = v205 * n9;
+    const long long v207 = (long long)(v204);
+    const long long v208 = v206 + v207;
+    bf16 * v209 = v200 + v208;
+    const float v210 = c4[v202];
+    const int v211 = ((v201 >> 1) & 3) * 2;
+    const bf16 v212 = (bf16)(x7[(v211) / 2] >> (v211) % 2 * 16);
+    const float v213 = bf16_to_f32(v212);
+    const float v214 = v210 + v213;
+    const int v215 = v202 + 1;
+    const float v216 = c4[v215];
+    const int v217 = v211 + 1;
+    const bf16 v218 = (bf16)(x7[(v217) / 2] >> (v217) % 2 * 16);
+    const float v219 = bf16_to_f32(v218);
+    const float v220 = v216 + v219;
+    *(unsigned *)(v209) = pack_bf16(v214, v220);
   }
 }
