@@ -177,12 +177,6 @@ static enum kiln_status lower(void *user) {
   struct api_mark before = api_mark(ctx);
   double start = api_now_ms();
   if (v->tile->stage == IR_MACHINE_STAGE) {
-    if (!cg_has_launch(v->tile)) {
-      API_ERROR(ctx, USAGE,
-                "the IR text has no launch: emission and compilation need its recipe (`recipe { "
-                "... }` with a `launch`)");
-      return KILN_INVALID;
-    }
     v->machine = v->tile;
     return KILN_OK;
   }
@@ -207,8 +201,20 @@ enum kiln_status api_lower(struct kiln_variant *v) {
   return v->machine ? KILN_OK : api_guarded(&v->own, lower, v);
 }
 
+/* A machine text may lack its recipe. */
+static bool has_launch(struct kiln_variant *v) {
+  if (cg_has_launch(v->machine))
+    return true;
+  API_ERROR(v->own.ctx, USAGE,
+            "the IR text has no launch: emission and compilation need its recipe (`recipe { ... }` "
+            "with a `launch`)");
+  return false;
+}
+
 static enum kiln_status emit(void *user) {
   struct kiln_variant *v = user;
+  if (!has_launch(v) || !cg_check_machine(v->machine, &v->own.ctx->diags))
+    return KILN_INVALID;
   double start = api_now_ms();
   struct strbuf text = {.arena = &v->own.arena};
   cg_emit(v->machine,
@@ -455,7 +461,9 @@ static enum kiln_status show(void *user) {
       print_module(v, v->machine, &out);
     break;
   case RECIPE:
-    if ((st = api_lower(v)) == KILN_OK)
+    if ((st = api_lower(v)) == KILN_OK && !has_launch(v))
+      st = KILN_INVALID;
+    if (st == KILN_OK)
       recipe_print(v->machine->recipe, &out);
     break;
   case CUDA:

@@ -116,13 +116,16 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
 /* The passes that cg_lower runs, in order (names for `--after`). */
 const struct ir_pass *cg_pipeline(uint32_t *n);
 
-/* ---- emission (emit_cuda.c) ---- */
+/* ---- emission (machine_check.c, emit_cuda.c) ---- */
 
 struct cg_emit_options {
   bool lineinfo;                 /* #line to the kernel file; a variant of its own */
   const struct diag_sink *files; /* names for lineinfo */
 };
 
+/* Reports what a machine module asks of its target (a known one) that it does not have: units,
+ * shared memory, clusters. What cg_lower gives passes. */
+bool cg_check_machine(const struct ir_module *m, struct diag_sink *diags);
 /* Has the module what emission needs, a recipe that launches a kernel? Texts may lack it. */
 bool cg_has_launch(const struct ir_module *m);
 /* CUDA C of a verified machine module that has a launch: deterministic, header-free. */

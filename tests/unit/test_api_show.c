@@ -78,6 +78,16 @@ static void test_stages(void **state) {
   help_api_stop(&t);
 }
 
+static const char hopper_on_ampere[] =
+    "kiln-ir 1 machine\nkernel k {\n  target sm_80\n  arg X: in f16 [M]\n  dims M\n  grid 1\n"
+    "  layout #1 = [64,16] reg 2:(0,1) 2:(8,0) 2:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0)\n"
+    "  res frag $a: f16(64,16) #1\n  res buf $s: f16(64,16)\n  param ptr X\n"
+    "  recipe {\n    kiln-recipe 1\n    kernel \"k\"\n    target \"sm_80\"\n"
+    "    arg in \"X\" f16 [M]\n    launch \"k\"\n      grid 2, 1, 1\n      block 128, 1, 1\n"
+    "      cluster 2, 1, 1\n      smem 200000\n      regs 0\n      param ptr 0\n    end\n  }\n"
+    "  body(%x: ptr f16) {\n    %0 = const 0 : s32\n    wgmma_fence\n"
+    "    stmatrix $s, $a, %0, %0 {num = 4, trans = 0}\n    return\n  }\n}\n";
+
 /* An IR text of each stage can be shown from there on, and says what it cannot give. */
 static void test_stages_of_ir_texts(void **state) {
   (void)state;
@@ -126,9 +136,23 @@ static void test_stages_of_ir_texts(void **state) {
   struct kiln_file *no_launch = help_api_load(&t, "bare.tir", bare);
   w = help_api_specialise(no_launch, NULL);
   help_api_expect(&t, kiln_show(w, "cuda", NULL, &text), KILN_INVALID, "the IR text has no launch");
+  help_api_expect(&t, kiln_show(w, "recipe", NULL, &text), KILN_INVALID, "has no launch");
+  assert_true(help_api_matches(show(&t, w, "machine", NULL), "^kiln-ir 1 machine\n"));
   free(bare);
   kiln_variant_free(w);
   kiln_file_free(no_launch);
+  struct kiln_file *hopper = help_api_load(&t, "needs.tir", hopper_on_ampere);
+  w = help_api_specialise(hopper, NULL);
+  help_api_expect(&t, kiln_show(w, "cuda", NULL, &text), KILN_INVALID,
+                  "stmatrix: sm_80 has no such unit; sm_90, sm_90a, sm_100, sm_120, sm_121 have");
+  help_api_expect(&t, kiln_show(w, "cuda", NULL, &text), KILN_INVALID,
+                  "wgmma_fence: sm_80 has no such unit; sm_90a have");
+  help_api_expect(&t, kiln_show(w, "cuda", NULL, &text), KILN_INVALID,
+                  "the launch has 200000 bytes of shared memory, sm_80 has 166912 for a block");
+  help_api_expect(&t, kiln_show(w, "cuda", NULL, &text), KILN_INVALID,
+                  "the launch has clusters of 2 blocks; sm_80 has none");
+  kiln_variant_free(w);
+  kiln_file_free(hopper);
   r.target = "sm_90a";
   help_api_expect(&t, kiln_specialise(ir, &r, &w), KILN_INVALID,
                   "--target: the IR text was lowered for sm_80, not sm_90a");
