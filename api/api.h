@@ -221,6 +221,9 @@ void api_image_pack(const struct api_image *im, const struct api_arg *arg, void 
 enum kiln_status api_image_check(struct kiln_context *ctx, const struct api_image *im,
                                  const struct api_arg *arg);
 struct rt_tensor api_rt_tensor(const struct api_arg *arg, void *origin);
+/* launch.c: of arguments, one for each of the module's, those that its recipe takes: scratch is the
+ * launch's own. out: room for all; may be args. Returns their number. */
+uint32_t api_recipe_args(const struct ir_module *m, const struct rt_arg *args, struct rt_arg *out);
 
 /* ---- judge.c: references and verdicts ---- */
 

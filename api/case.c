@@ -213,6 +213,20 @@ static enum kiln_status prepare_gpu(struct case_run *r) {
   return st;
 }
 
+static enum kiln_status prepare(struct case_run *r) {
+  const struct ir_module *m = r->v->machine;
+  const struct mem_alloc *mem = &r->v->own.ctx->mem;
+  size_t bytes = (m->args.n + 1) * sizeof(struct rt_arg);
+  struct rt_arg *args = mem_get0(mem, bytes);
+  if (!args)
+    return api_no_memory(r->v->own.ctx);
+  uint32_t n = api_recipe_args(m, r->args, args);
+  enum kiln_status st =
+      api_from_rt(rt_prepare(r->v->module, m->recipe, args, n, NULL, &r->prepared));
+  mem_drop(mem, args, bytes);
+  return st;
+}
+
 /* Uploads the images, launches once, downloads the outputs into the images. */
 static enum kiln_status run_gpu(struct case_run *r) {
   struct api_problem *p = &r->p;
@@ -225,8 +239,7 @@ static enum kiln_status run_gpu(struct case_run *r) {
   r->prepared = NULL;
   enum kiln_status st = upload(r);
   if (st == KILN_OK)
-    st = api_from_rt(
-        rt_prepare(r->v->module, r->v->machine->recipe, r->args, p->n_args, NULL, &r->prepared));
+    st = prepare(r);
   rt_stream stream;
   if (st == KILN_OK)
     st = api_from_rt(rt_device_stream(r->dev, &stream));

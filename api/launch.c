@@ -73,6 +73,14 @@ struct args_call {
   struct kiln_launch *launch;
 };
 
+uint32_t api_recipe_args(const struct ir_module *m, const struct rt_arg *args, struct rt_arg *out) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < m->args.n; i++)
+    if (m->args.at[i].kind != IR_ARG_SCRATCH)
+      out[n++] = args[i];
+  return n;
+}
+
 /* The caller's arguments against the module's: a runtime argument for each of the module's (an
  * empty one for scratch, which is not passed); NULL if one does not fit.
  * What dims and strides must be is checked by who runs them. */
@@ -151,10 +159,11 @@ enum kiln_status kiln_interpret(struct kiln_variant *v, const struct kiln_arg *a
 static enum kiln_status prepare(void *user) {
   struct args_call *c = user;
   const struct ir_module *m = c->v->machine;
-  const struct rt_arg *args = convert_args(c, m, true);
-  return args ? api_from_rt(rt_prepare(c->v->module, m->recipe, args, m->args.n, NULL,
-                                       &c->launch->prepared))
-              : KILN_INVALID;
+  struct rt_arg *args = convert_args(c, m, true);
+  if (!args)
+    return KILN_INVALID;
+  uint32_t n = api_recipe_args(m, args, args);
+  return api_from_rt(rt_prepare(c->v->module, m->recipe, args, n, NULL, &c->launch->prepared));
 }
 
 enum kiln_status kiln_prepare(struct kiln_variant *v, int device, const struct kiln_arg *args,

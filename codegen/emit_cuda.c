@@ -343,18 +343,15 @@ static void put_params(struct emit *e, struct strbuf *out) {
                               : arena_printf(e->a, "n%u", i);
     e->value_name[v.id] = name;
     sb_puts(out, i ? ",\n    " : "\n    ");
-    if (p->kind == RECIPE_PARAM_PTR)
-      sb_printf(out, "%s *__restrict__ %s", emit_dtype(m->args.at[p->arg].dtype), name);
+    bool is_ptr = ir_type_of(m, v).kind == IR_PTR;
+    if (is_ptr)
+      sb_printf(out, "%s *__restrict__ %s", emit_dtype((enum dtype)ir_type_of(m, v).dtype), name);
     else
-      sb_printf(out, "const %s%s", emit_type(e, ir_type_of(m, v)),
-                ir_type_of(m, v).kind == IR_PTR ? "" : " ");
-    if (p->kind != RECIPE_PARAM_PTR) {
-      sb_puts(out, name);
-      if (p->value.id) {
-        sb_puts(out, " /* ");
-        expr_print(&m->exprs, p->value, out);
-        sb_puts(out, " */");
-      }
+      sb_printf(out, "const %s %s", emit_type(e, ir_type_of(m, v)), name);
+    if (p->kind != RECIPE_PARAM_PTR && p->value.id) {
+      sb_puts(out, is_ptr ? " /* workspace + " : " /* ");
+      expr_print(&m->exprs, p->value, out);
+      sb_puts(out, " */");
     }
   }
 }

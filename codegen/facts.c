@@ -42,6 +42,7 @@ static void add_arg(struct ir_module *m, uint32_t k, const struct cg_arg_value *
 
 void cg_facts_from_args(struct ir_module *m, const struct cg_arg_value *args) {
   for (uint32_t k = 0; k < m->args.n; k++)
-    if (m->args.at[k].kind != IR_ARG_SCALAR && m->args.at[k].present && args[k].present)
+    if (m->args.at[k].kind != IR_ARG_SCALAR && m->args.at[k].kind != IR_ARG_SCRATCH &&
+        m->args.at[k].present && args[k].present)
       add_arg(m, k, &args[k]);
 }

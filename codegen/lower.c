@@ -141,31 +141,6 @@ static void check_op(void *user, struct ir_module *m, struct ir_op o) {
   c->said[opcode] = true;
 }
 
-/* Scratch memory has no place in the launch recipe yet: refused at its first use. */
-static bool check_scratch(const struct ir_module *m, struct diag_sink *diags) {
-  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
-    const struct ir_opnode *n = ir_op_at(m, o);
-    uint32_t arg;
-    for (uint32_t i = 0; n->block.id && i < n->n_in; i++) {
-      if (ir_type_of(m, n->in[i]).kind != IR_VIEW || !ir_view_arg(m, n->in[i], &arg) ||
-          m->args.at[arg].kind != IR_ARG_SCRATCH)
-        continue;
-      cg_error(m, diags, o, DIAG_LOWER_UNSUPPORTED,
-               "scratch (`%s`) is not lowered to the GPU yet: use --on interp",
-               ir_sym(m, m->args.at[arg].name));
-      return false;
-    }
-  }
-  for (uint32_t i = 0; i < m->args.n; i++)
-    if (m->args.at[i].kind == IR_ARG_SCRATCH) {
-      diag_report(diags, DIAG_ERROR, DIAG_LOWER_UNSUPPORTED, DIAG_NOWHERE,
-                  "scratch (`%s`) is not lowered to the GPU yet: use --on interp",
-                  ir_sym(m, m->args.at[i].name));
-      return false;
-    }
-  return true;
-}
-
 /* Ops without a lowering: one error per kind of op, at its first line. */
 static bool check_ops(struct ir_module *m, struct diag_sink *diags) {
   struct op_check c = {.diags = diags};
@@ -194,7 +169,7 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
     return NULL;
   struct ir_module *m = ir_clone(tile, a);
   ir_drop_merges(m); /* no schedule cuts loops yet */
-  if (!check_ops(m, diags) || !check_scratch(m, diags))
+  if (!check_ops(m, diags))
     return NULL;
   m->target = symtab_get(m->syms, opt->target->name);
   for (unsigned k = 0; k < CG_KNOB_COUNT; k++)

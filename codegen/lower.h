@@ -351,6 +351,8 @@ struct ir_op cg_open_for(struct lower *l, const struct ir_val bounds[3], uint32_
 bool cg_lower_pipelined_for(struct lower *l, struct ir_op o);
 
 /* ---- lower_recipe.c ---- */
+/* Bytes of a scratch argument, rounded up so that another may follow. */
+struct expr cg_scratch_bytes(struct ir_module *m, uint32_t arg);
 void cg_fill_recipe(struct lower *l, struct expr blocks);
 
 #endif

@@ -3,6 +3,7 @@
 #include "codegen/lower.h"
 #include "codegen/recipe.h"
 #include "codegen/schedule.h"
+#include "ir/range.h"
 
 /* Function name: the kernel's, letters alone, and a suffix that keeps it off reserved words. */
 const char *cg_entry_name(const struct ir_module *m) {
@@ -34,6 +35,17 @@ static void add_arg(struct recipe *r, const struct ir_module *m, const struct ir
   VEC_PUSH(r->arena, &r->args, x);
 }
 
+struct expr cg_scratch_bytes(struct ir_module *m, uint32_t arg) {
+  const struct ir_arg *a = &m->args.at[arg];
+  struct expr_pool *p = &m->exprs;
+  struct expr n = expr_const(p, dtype_bits(a->dtype));
+  for (uint32_t d = 0; d < a->rank; d++)
+    n = expr_op2(p, EXPR_MUL, a->dim[d], n);
+  struct expr per = expr_const(p, 8 * IR_SCRATCH_ALIGN);
+  n = expr_op2(p, EXPR_CDIV, n, per);
+  return expr_op2(p, EXPR_MUL, n, expr_const(p, IR_SCRATCH_ALIGN));
+}
+
 static void add_check(struct recipe *r, struct expr cond, const char *message) {
   struct recipe_check c = {.cond = cond, .message = message};
   int64_t value;
@@ -53,26 +65,54 @@ static void add_fact(struct recipe *r, const struct ir_module *m, const struct i
               arena_printf(r->arena, "compiled for %s divisible by %lld", name, (long long)f->n));
 }
 
+/* The workspace of scratch arguments, one behind the other; those that start as zeros are set at
+ * each launch. What the others hold is nobody's business. */
+static void add_scratch(struct recipe *r, struct ir_module *m) {
+  struct expr_pool *p = &r->exprs;
+  struct expr end = expr_const(p, 0), zero = end;
+  for (uint32_t k = 0; k < m->args.n; k++) {
+    const struct ir_arg *a = &m->args.at[k];
+    if (a->kind != IR_ARG_SCRATCH)
+      continue;
+    for (uint32_t d = 0; d < a->rank; d++)
+      if (expr_at(&m->exprs, a->dim[d])->op != EXPR_SYM) /* a dim of an argument */
+        add_check(
+            r, expr_op2(p, EXPR_LE, zero, expr_import(p, &m->exprs, a->dim[d])),
+            arena_printf(r->arena, "dim %u of scratch `%s` is negative", d, ir_sym(m, a->name)));
+    struct expr bytes = expr_import(p, &m->exprs, cg_scratch_bytes(m, k));
+    struct recipe_step step = {.kind = RECIPE_MEMSET, .offset = end, .bytes = bytes};
+    if (a->zero)
+      VEC_PUSH(m->arena, &r->steps, step);
+    end = expr_op2(p, EXPR_ADD, end, bytes);
+    r->workspace_bytes = end;
+  }
+}
+
 void cg_fill_recipe(struct lower *l, struct expr blocks) {
   struct ir_module *m = l->m;
   struct recipe *r = recipe_new(m->arena, m->syms);
   struct expr_pool *p = &r->exprs;
   r->kernel = arena_strdup(m->arena, ir_sym(m, m->kernel));
   r->target = arena_strdup(m->arena, ir_sym(m, m->target));
-  for (uint32_t i = 0; i < m->args.n; i++)
-    add_arg(r, m, &m->args.at[i]);
+  uint32_t *position = ARENA_ARRAY(l->a, uint32_t, m->args.n + 1); /* in the recipe */
+  for (uint32_t i = 0; i < m->args.n; i++) {
+    position[i] = r->args.n;
+    if (m->args.at[i].kind != IR_ARG_SCRATCH)
+      add_arg(r, m, &m->args.at[i]);
+  }
   for (uint32_t i = 0; i < m->facts.n; i++)
     add_fact(r, m, &m->facts.at[i]);
   for (uint32_t i = 0; i < m->args.n; i++) {
     const struct ir_arg *a = &m->args.at[i];
     int64_t bytes = dtype_bytes(a->dtype, 1);
-    if (a->kind == IR_ARG_SCALAR || !a->present)
+    if (a->kind == IR_ARG_SCALAR || a->kind == IR_ARG_SCRATCH || !a->present)
       continue;
     struct expr addr = expr_sym(p, arena_printf(m->arena, "%s.addr", ir_sym(m, a->name)));
     struct expr rest = expr_op2(p, EXPR_MOD, addr, expr_const(p, bytes));
     add_check(r, expr_op2(p, EXPR_EQ, rest, expr_const(p, 0)),
               arena_printf(m->arena, "%s must be aligned to its elements", ir_sym(m, a->name)));
   }
+  add_scratch(r, m);
   struct recipe_step step = {.kind = RECIPE_KERNEL, .entry = cg_entry_name(m)};
   step.grid[0] = expr_import(p, &m->exprs, blocks);
   step.grid[1] = step.grid[2] = expr_const(p, 1);
@@ -84,7 +124,8 @@ void cg_fill_recipe(struct lower *l, struct expr blocks) {
             "the grid has more than 2^31 - 1 programs");
   for (uint32_t i = 0; i < m->params.n; i++) {
     const struct ir_param *from = &m->params.at[i];
-    struct recipe_param x = {.kind = from->kind, .arg = from->arg};
+    bool of_arg = from->kind == RECIPE_PARAM_PTR || from->kind == RECIPE_PARAM_SCALAR;
+    struct recipe_param x = {.kind = from->kind, .arg = of_arg ? position[from->arg] : from->arg};
     if (from->value.id)
       x.value = expr_import(p, &m->exprs, from->value);
     VEC_PUSH(m->arena, &step.params, x);

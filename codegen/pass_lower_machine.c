@@ -12,6 +12,15 @@
 #include "ir/range.h"
 #include "codegen/schedule.h"
 
+/* Where a scratch tensor starts in the launch's workspace: behind those before it. */
+static struct expr scratch_offset(struct ir_module *m, uint32_t arg) {
+  struct expr at = expr_const(&m->exprs, 0);
+  for (uint32_t k = 0; k < arg; k++)
+    if (m->args.at[k].kind == IR_ARG_SCRATCH)
+      at = expr_op2(&m->exprs, EXPR_ADD, at, cg_scratch_bytes(m, k));
+  return at;
+}
+
 static void add_arg_params(struct lower *l) {
   struct ir_module *m = l->m;
   l->arg_ptr = ARENA_ARRAY(l->a, struct ir_val, m->args.n + 1);
@@ -24,6 +33,8 @@ static void add_arg_params(struct lower *l) {
       if (pass == 0)
         t.kind = IR_PTR;
       struct ir_param p = {.kind = pass ? RECIPE_PARAM_SCALAR : RECIPE_PARAM_PTR, .arg = k};
+      if (a->kind == IR_ARG_SCRATCH)
+        p = (struct ir_param){.kind = RECIPE_PARAM_WORKSPACE, .value = scratch_offset(m, k)};
       VEC_PUSH(m->arena, &m->params, p);
       struct ir_val v = ir_add_arg(m, l->b.block, t);
       ir_value_at(m, v)->name = a->name;

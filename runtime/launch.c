@@ -166,6 +166,11 @@ static enum rt_status get_workspace(struct rt_prepared *p) {
   p->own = NULL;
   p->workspace = 0;
   enum rt_status status = rt_buffer_new(p->module->dev, "the workspace", (size_t)bytes, &p->own);
+  /* What no one writes is NaN or -1: a kernel that reads it is seen. */
+  if (status == RT_OK)
+    status = rt_buffer_fill(p->own, 0xff, NULL);
+  if (status == RT_OK) /* other streams do not wait for the default stream */
+    status = rt_device_sync(p->module->dev);
   if (status == RT_OK)
     p->workspace = (CUdeviceptr)(uintptr_t)rt_buffer_data(p->own);
   return status;

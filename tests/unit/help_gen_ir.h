@@ -24,8 +24,8 @@ struct gen_ir {
   enum gen_smooth smooth;
   bool plain_dots; /* no dot starts at a constant zero: see rule 4 of pass_canonicalise.c */
   bool exact_dots; /* dots of small whole numbers, if memory holds such: any order, same bits */
-  /* The order in which a scatter or an atomic takes its elements does not show: a scatter writes one
-   * value, an atomic gives nothing that is read, and rounds nothing. */
+  /* The order in which a scatter or an atomic takes its elements does not show: a scatter writes
+   * one value, an atomic gives nothing that is read, and rounds nothing. */
   bool any_order;
   /* Nothing constant goes through loops and branches: the algebraic domain folds what is constant
    * as the text stands, passes also what turns out to be. */

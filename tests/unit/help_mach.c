@@ -54,6 +54,9 @@ struct mach {
   int32_t epoch;
   struct thread *thread;
   struct ir_op at;
+  uint8_t *workspace; /* aligned to 256 bytes */
+  int64_t workspace_bytes;
+  uint32_t *arg_of; /* per argument of the recipe: the module's, scratch left out */
 };
 
 static void fail(struct mach *x, const char *fmt, ...)
@@ -277,6 +280,9 @@ static void check_global(struct mach *x, int64_t at, size_t bytes) {
     if (lo && at >= lo && at + (int64_t)bytes <= lo + (int64_t)x->args->alloc[k])
       return;
   }
+  int64_t lo = (int64_t)(intptr_t)x->workspace;
+  if (lo && at >= lo && at + (int64_t)bytes <= lo + x->workspace_bytes)
+    return;
   fail(x, "%zu bytes at %lld are outside every tensor", bytes, (long long)at);
 }
 
@@ -832,10 +838,10 @@ static bool lookup(void *user, const char *name, int64_t *value) {
   const struct recipe *r = x->m->recipe;
   for (uint32_t k = 0; k < r->args.n; k++) {
     const struct recipe_arg *a = &r->args.at[k];
-    const struct interp_tensor *t = &x->args->arg[k].tensor;
+    const struct interp_tensor *t = &x->args->arg[x->arg_of[k]].tensor;
     size_t n = strlen(a->name);
     if (a->kind == RECIPE_SCALAR && str_eq(a->name, name)) {
-      *value = x->args->arg[k].i;
+      *value = x->args->arg[x->arg_of[k]].i;
       return true;
     }
     for (uint32_t d = 0; d < a->rank && t->data; d++) {
@@ -882,9 +888,34 @@ static void start_block(struct mach *x) {
   x->epoch = 0;
 }
 
+/* The workspace, full of 0xff; what the launch sets to zero is. */
+static void make_workspace(struct mach *x) {
+  const struct recipe *r = x->m->recipe;
+  if (!r->workspace_bytes.id)
+    return;
+  x->workspace_bytes = eval(x, r->workspace_bytes);
+  uint8_t *at = arena_get(&x->arena, (size_t)x->workspace_bytes + 256);
+  x->workspace = at + (256 - (uintptr_t)at % 256) % 256;
+  memset(x->workspace, 0xff, (size_t)x->workspace_bytes);
+  for (uint32_t i = 0; i < r->steps.n; i++) {
+    const struct recipe_step *s = &r->steps.at[i];
+    if (s->kind != RECIPE_MEMSET)
+      continue;
+    int64_t from = eval(x, s->offset), bytes = eval(x, s->bytes);
+    if (from < 0 || bytes < 0 || from + bytes > x->workspace_bytes)
+      fail(x, "memset of %lld bytes at %lld", (long long)bytes, (long long)from);
+    memset(x->workspace + from, 0, (size_t)bytes);
+  }
+}
+
 static void launch(struct mach *x) {
   const struct ir_module *m = x->m;
   const struct recipe *r = m->recipe;
+  x->arg_of = ARENA_ARRAY(&x->arena, uint32_t, m->args.n + 1);
+  for (uint32_t k = 0, n = 0; k < m->args.n; k++)
+    if (m->args.at[k].kind != IR_ARG_SCRATCH)
+      x->arg_of[n++] = k;
+  make_workspace(x);
   const struct recipe_step *step = &r->steps.at[r->steps.n - 1];
   const struct ir_blocknode *body = ir_block_at(m, m->body);
   for (uint32_t i = 0; i < r->checks.n; i++)
@@ -919,9 +950,11 @@ static void launch(struct mach *x) {
       const struct recipe_param *p = &step->params.at[i];
       struct cell c = {0};
       if (p->kind == RECIPE_PARAM_PTR)
-        c.i = (int64_t)(intptr_t)x->args->arg[p->arg].tensor.data;
+        c.i = (int64_t)(intptr_t)x->args->arg[x->arg_of[p->arg]].tensor.data;
+      else if (p->kind == RECIPE_PARAM_WORKSPACE)
+        c.i = (int64_t)(intptr_t)x->workspace + eval(x, p->value);
       else if (p->kind == RECIPE_PARAM_SCALAR)
-        c = (struct cell){x->args->arg[p->arg].i, x->args->arg[p->arg].f};
+        c = (struct cell){x->args->arg[x->arg_of[p->arg]].i, x->args->arg[x->arg_of[p->arg]].f};
       else
         c.i = eval(x, p->value);
       if (p->kind == RECIPE_PARAM_I32 && c.i != (int32_t)c.i)

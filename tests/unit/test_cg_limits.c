@@ -185,34 +185,6 @@ static void ops_without_lowering(void **state) {
   cg_test_end(&t);
 }
 
-/* Scratch memory stops at its first use. */
-static void scratch(void **state) {
-  (void)state;
-  static const char head[] = "kiln-ir 1 tile\nkernel k {\n  arg A: in f32 [M]\n"
-                             "  arg W: scratch f32 [M]\n  arg C: out f32 [M]\n  dims M\n  grid 1\n"
-                             "  body(%0: view f32(?), %1: view f32(?), %2: view f32(?), %3: index, "
-                             "%4: index) {\n";
-  static const struct {
-    const char *body, *says;
-  } cases[] = {
-      {"    %5 = load %0, %4 : f32(16)\n    store %1, %4, %5 @\"k.lua\":7:3\n"
-       "    %6 = load %1, %4 : f32(16)\n    store %2, %4, %6\n",
-       "scratch (`W`) is not lowered to the GPU yet: use --on interp"},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct cg_test t;
-    char text[1200];
-    snprintf(text, sizeof text, "%s%s    return\n  }\n}\n", head, cases[i].body);
-    cg_test_begin(&t, text);
-    assert_false(cg_test_lower(&t, "sm_90a", ""));
-    assert_int_equal(t.diags.list.n, 1);
-    assert_int_equal(t.diags.list.at[0].id, DIAG_LOWER_UNSUPPORTED);
-    assert_int_equal(t.diags.list.at[0].loc.line, 7);
-    assert_string_equal(t.diags.list.at[0].message, cases[i].says);
-    cg_test_end(&t);
-  }
-}
-
 static void same_input_same_text(void **state) {
   (void)state;
   const char *text[2];
@@ -276,7 +248,6 @@ int main(void) {
       cmocka_unit_test(proofs),
       cmocka_unit_test(refusals),
       cmocka_unit_test(ops_without_lowering),
-      cmocka_unit_test(scratch),
       cmocka_unit_test(same_input_same_text),
       cmocka_unit_test(allocations_that_fail),
   };
