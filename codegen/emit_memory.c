@@ -482,6 +482,37 @@ static void check(struct emit *e, struct ir_op o) {
   emit_line(e, "}");
 }
 
+/* printf takes doubles, 64-bit integers and strings. */
+static void gprint(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  const char *s = ir_sym(e->m, ir_get_attr(e->m, o, IR_ATTR_message)->s);
+  struct strbuf text = {.arena = e->a}, args = {.arena = e->a}, part = {.arena = e->a};
+  uint32_t k = 1;
+  for (; *s; s++) {
+    if (s[0] != '{' || s[1] != '}' || k == n->n_in) {
+      sb_putc(&part, *s);
+      continue;
+    }
+    enum dtype t = (enum dtype)ir_type_of(e->m, n->in[k]).dtype;
+    const char *x = emit_val(e, n->in[k++]);
+    sb_puts(&text, literal(e, sb_str(&part)));
+    part = (struct strbuf){.arena = e->a};
+    sb_puts(&text, t == DT_BOOL        ? "%s"
+                   : t == DT_F64       ? "%.17g"
+                   : dtype_is_float(t) ? "%.9g"
+                                       : "%lld");
+    if (t == DT_BOOL)
+      sb_printf(&args, ", %s ? \"true\" : \"false\"", x);
+    else if (dtype_is_float(t))
+      sb_printf(&args, ", (double)%s", emit_cast(e, t, t == DT_F64 ? t : DT_F32, x));
+    else
+      sb_printf(&args, ", (long long)%s", x);
+    s++;
+  }
+  sb_puts(&text, literal(e, sb_str(&part)));
+  emit_line(e, "if (%s) printf(\"%s\"%s);", emit_val(e, n->in[0]), sb_str(&text), sb_str(&args));
+}
+
 bool emit_memory(struct emit *e, struct ir_op o) {
   switch ((int)ir_op_at(e->m, o)->opcode) {
   case IR_FFILL: ffill(e, o); return true;
@@ -503,6 +534,7 @@ bool emit_memory(struct emit *e, struct ir_op o) {
   case IR_MMA: mma(e, o); return true;
   case IR_UNZIP: unzip(e, o); return true;
   case IR_CHECK: check(e, o); return true;
+  case IR_GPRINT: gprint(e, o); return true;
   case IR_RLOAD: rload(e, o); return true;
   case IR_RSTORE: rstore(e, o); return true;
   default: return emit_async(e, o);

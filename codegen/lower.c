@@ -49,6 +49,8 @@ bool cg_has_lowering(enum ir_opcode o) {
   case IR_RESHAPE:
   case IR_TRANSPOSE:
   case IR_ITEM:
+  case IR_EXTRACT:
+  case IR_CONCAT:
   case IR_VIEW_AT:
   case IR_VIEW_SLICE:
   case IR_VIEW_TRANSPOSE:
@@ -112,6 +114,7 @@ bool cg_has_lowering(enum ir_opcode o) {
   case IR_SCATTER:
   case IR_ATOMIC:
   case IR_ASSERT:
+  case IR_PRINT:
   case IR_FOR:
   case IR_IF:
   case IR_WHILE:

@@ -123,6 +123,8 @@ struct ir_val cg_reg_coord(struct lower *l, uint32_t layout, uint32_t dim, struc
 struct ir_val cg_coord(struct lower *l, uint32_t layout, uint32_t dim, struct ir_val r);
 /* Is this thread the one of its copies that writes? true where nothing is replicated. */
 struct ir_val cg_is_writer(struct lower *l, uint32_t layout);
+/* Is register r of the layout an element of the tile, and not padding? */
+struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r);
 /* Registers in a row along dim that start aligned to their number in every thread, at most `most`,
  * a power of two. */
 uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most);
@@ -215,11 +217,11 @@ void cg_lower_store(struct lower *l, struct ir_op o);
 void cg_lower_gather(struct lower *l, struct ir_op o);
 void cg_lower_scatter(struct lower *l, struct ir_op o);
 void cg_lower_atomic(struct lower *l, struct ir_op o);
+/* bool: is this the one thread that does for the block what is to be done once? */
+struct ir_val cg_is_first_thread(struct lower *l);
 
 /* ---- lower_smem.c ---- */
 
-/* Is register r of the layout an element of the tile, and not padding? */
-struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r);
 /* A buffer for a matrix of outer x inner elements, padding included, times slots. */
 struct cg_smem *cg_new_smem(struct lower *l, const char *name, enum dtype t, int64_t outer,
                             int64_t inner, uint32_t slots, uint32_t pipe);
@@ -255,9 +257,19 @@ struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *n
                                  int64_t inner, int k_dim);
 /* A load outside pipelined loops that feeds dots: buffer, copy, wait. */
 void cg_lower_smem_load(struct lower *l, struct ir_op o);
+
+/* ---- lower_cross.c ---- */
+
 /* The same value in another layout (convert), or in another shape (reshape), through shared
  * memory */
 void cg_lower_convert(struct lower *l, struct ir_op o);
+void cg_lower_extract(struct lower *l, struct ir_op o);
+void cg_lower_concat(struct lower *l, struct ir_op o);
+/* Writes a tile to shared memory, row-major and packed. */
+const struct cg_smem *cg_spill_tile(struct lower *l, struct ir_val v);
+
+/* ---- lower_print.c ---- */
+void cg_lower_print(struct lower *l, struct ir_op o);
 
 /* ---- lower_reduce.c, lower_scan.c ---- */
 void cg_lower_reduce(struct lower *l, struct ir_op o);

@@ -352,6 +352,12 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_atomic(l, o);
   else if (c == IR_CONVERT)
     cg_lower_convert(l, o);
+  else if (c == IR_EXTRACT)
+    cg_lower_extract(l, o);
+  else if (c == IR_CONCAT)
+    cg_lower_concat(l, o);
+  else if (c == IR_PRINT)
+    cg_lower_print(l, o);
   else if (c == IR_ASSERT)
     lower_assert(l, o);
   else if (ir_is_view_op(c))

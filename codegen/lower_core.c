@@ -384,6 +384,16 @@ struct ir_val cg_is_writer(struct lower *l, uint32_t layout) {
   return w;
 }
 
+struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r) {
+  struct ir_val mask = cg_bool(l, true);
+  for (uint32_t d = 0; d < t.rank; d++)
+    if (cg_layout_cover(cg_layout_at(l, layout), d) > t.dim[d]) {
+      struct ir_val end = cg_s32(l, t.dim[d]);
+      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, cg_coord(l, layout, d, r), end));
+    }
+  return mask;
+}
+
 uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most) {
   uint32_t run = cg_layout_run(x, dim), v = 1;
   while (v * 2 <= most && run % (v * 2) == 0)

@@ -113,8 +113,7 @@ void cg_lower_gather(struct lower *l, struct ir_op o) {
   l->val[v.id].frag = frag;
 }
 
-/* The one thread that does for the block what is to be done once. */
-static struct ir_val is_first_thread(struct lower *l) {
+struct ir_val cg_is_first_thread(struct lower *l) {
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val zero = cg_s32(l, 0), lane = cg_cmp(l, IR_EQ, l->lane, zero);
   struct ir_val v = and_of(l, lane, cg_cmp(l, IR_EQ, l->warp, zero));
@@ -127,7 +126,7 @@ void cg_lower_scatter(struct lower *l, struct ir_op o) {
   struct picker p = open_picker(l, o, v);
   if (!p.layout) {
     in[0] = p.base;
-    in[1] = and_of(l, p.inside, is_first_thread(l));
+    in[1] = and_of(l, p.inside, cg_is_first_thread(l));
     in[2] = cg_scalar(l, v);
     ir_build(&l->b, IR_GSTORE, 3, in, 0, NULL);
     return;
@@ -181,7 +180,7 @@ static struct ir_val cell_at(struct lower *l, const struct picker *p, struct ir_
 
 static void atomic_scalar(struct lower *l, const struct picker *p, struct ir_val value,
                           struct ir_val out, bool wanted) {
-  struct ir_val first = is_first_thread(l), old;
+  struct ir_val first = cg_is_first_thread(l), old;
   change(l, p, p->base, and_of(l, p->inside, first), value, wanted ? &old : NULL);
   if (!wanted)
     return;

@@ -1,4 +1,4 @@
-/* Matrices in shared memory: buffers, copies from global memory, tiles written for dots, converts.
+/* Matrices in shared memory: buffers, copies from global memory, tiles written for dots.
  *
  * A row of a power of two of 16-byte chunks is swizzled: chunk c of row o lies at c ^ ((o >> shift)
  * & mask), chosen so that eight consecutive rows put one chunk column into eight different 16-byte
@@ -356,86 +356,4 @@ struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *n
   cg_end_each(l, saved);
   zero_padding(l, s, t, k_dim);
   return s;
-}
-
-/* ---- converts ---- */
-
-/* Where an element lies while it changes its layout: row-major over the shape's last dim as rows of
- * `pitch` bytes, or (reshape) packed. */
-struct crossing {
-  struct cg_smem *s;
-  struct ir_type t;
-  int64_t row; /* elements from row to row */
-};
-
-static struct ir_val crossing_addr(struct lower *l, const struct crossing *x, struct ir_type t,
-                                   uint32_t layout, struct ir_val r) {
-  struct ir_val row = cg_s32(l, 0);
-  for (uint32_t d = 0; d + 1 < t.rank; d++) {
-    struct ir_val coord = cg_coord(l, layout, d, r);
-    row = cg_add(l, cg_muli(l, row, t.dim[d]), coord);
-  }
-  struct ir_val last = cg_coord(l, layout, t.rank - 1, r);
-  row = cg_muli(l, row, t.rank > 1 && x->row == 0 ? t.dim[t.rank - 1] : x->row);
-  struct ir_val at = cg_add(l, row, last);
-  return cg_muli(l, at, dtype_bytes((enum dtype)t.dtype, 1));
-}
-
-struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r) {
-  struct ir_val mask = cg_bool(l, true);
-  for (uint32_t d = 0; d < t.rank; d++)
-    if (cg_layout_cover(cg_layout_at(l, layout), d) > t.dim[d]) {
-      struct ir_val end = cg_s32(l, t.dim[d]);
-      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, cg_coord(l, layout, d, r), end));
-    }
-  return mask;
-}
-
-void cg_lower_convert(struct lower *l, struct ir_op o) {
-  struct ir_module *m = l->m;
-  struct ir_val v = ir_op_at(m, o)->in[0], to = ir_op_at(m, o)->out[0];
-  struct ir_type tv = ir_type_of(m, v), tt = ir_type_of(m, to);
-  enum dtype dt = (enum dtype)tv.dtype;
-  bool reshapes = ir_op_at(m, o)->opcode == IR_RESHAPE;
-  int64_t bytes = dtype_bytes(dt, 1), last = tv.dim[tv.rank - 1], chunk = CHUNK / bytes;
-  struct crossing x = {.t = tv};
-  /* Rows start 16 bytes further around the banks each time. Reading may go past the tile's edge
-   * where the layout is padded: the buffer covers that. */
-  x.row = reshapes ? 0 : round_up(last, chunk) + chunk;
-  uint32_t from = cg_layout_of(l, v), into = cg_layout_of(l, to);
-  int64_t rows = ir_elems(tv) / last;
-  int64_t size = (reshapes ? ir_elems(tv) : rows * x.row) * bytes;
-  x.s = ARENA_NEW(l->a, struct cg_smem);
-  x.s->dtype = dt;
-  x.s->buf = cg_new_buf(l, "cross", tv, round_up(size, CHUNK), CHUNK);
-  uint32_t w = reshapes ? 1 : cg_aligned_run(cg_layout_at(l, from), tv.rank - 1, (uint32_t)chunk);
-  while (w > 1 && last % w)
-    w /= 2;
-  struct ir_builder saved;
-  struct ir_val out[16];
-  uint32_t n = layout_extent(cg_layout_at(l, from), LAYOUT_REG);
-  struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w);
-  struct ir_val inside = cg_inside_tile(l, tv, from, r);
-  struct ir_val mask = cg_op2(l, IR_AND, cg_is_writer(l, from), inside);
-  cg_eval_run(l, v, r, from, w, out);
-  cg_sstore(l, x.s, crossing_addr(l, &x, tv, from, r), mask, w, out);
-  cg_end_each(l, saved);
-
-  uint32_t frag = cg_new_frag(l, "t", tt, into);
-  n = cg_frag_elems(l, frag);
-  w = reshapes ? 1 : cg_aligned_run(cg_layout_at(l, into), tt.rank - 1, (uint32_t)chunk);
-  while (w > 1 && last % w)
-    w /= 2;
-  uint32_t put = cg_put_width(l, frag), step = w > put ? w : put;
-  r = cg_muli(l, cg_each(l, n / step, &saved), step);
-  for (uint32_t i = 0; i < step; i += w) {
-    struct ir_val at = cg_addi(l, r, i);
-    struct ir_val in = cg_inside_tile(l, tt, into, at);
-    struct ir_val addr = crossing_addr(l, &x, tt, into, at);
-    cg_sload(l, x.s, cg_select(l, in, addr, cg_s32(l, 0)), w, out + i);
-  }
-  cg_fput(l, frag, r, step, out);
-  cg_end_each(l, saved);
-  l->val[to.id].kind = CG_LV_FRAG;
-  l->val[to.id].frag = frag;
 }

@@ -419,7 +419,8 @@ static bool needs_class(struct solver *s, struct ir_val v) {
     if (cg_takes_indices(c) && c != IR_GATHER && cg_selected(s->m, user).id == v.id)
       return true;
     if (c == IR_STORE || c == IR_TRANSPOSE || c == IR_RESHAPE || c == IR_ITEM || c == IR_ASSERT ||
-        c == IR_BITCAST || cg_is_reduce(c) || (c == IR_DOT && s->uses.list.at[i].operand < 2))
+        c == IR_BITCAST || c == IR_EXTRACT || c == IR_CONCAT || c == IR_PRINT || cg_is_reduce(c) ||
+        (c == IR_DOT && s->uses.list.at[i].operand < 2))
       return true;
   }
   return false;

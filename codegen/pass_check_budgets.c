@@ -105,6 +105,8 @@ static bool accesses_are_wide(const struct ir_module *m) {
     if (n->block.id && elems &&
         elems * dtype_bits((enum dtype)ir_type_of(m, n->in[0]).dtype) < 8 * 8)
       return false;
+    if (n->block.id && n->opcode == IR_GPRINT)
+      return false; /* a call, and values held for it: speed is not the point */
   }
   return true;
 }

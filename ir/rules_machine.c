@@ -329,6 +329,24 @@ void ir_rule_shuffle(struct ir_check *c) {
     ir_rule_fail(c, "takes a scalar to a scalar of its dtype, not %s", ir_type_text(in(c, 0), &a));
 }
 
+void ir_rule_gprint(struct ir_check *c) {
+  struct ir_type_text a;
+  if (c->n->n_in < 1) {
+    ir_rule_fail(c, "takes a mask and scalars");
+    return;
+  }
+  ir_rule_want_scalar(c, 0, DT_BOOL, "the mask");
+  for (uint32_t i = 1; i < c->n->n_in; i++)
+    if (in(c, i).kind != IR_SCALAR)
+      ir_rule_fail(c, "operand %u must be a scalar, not %s", i + 1, ir_type_text(in(c, i), &a));
+  const char *s = ir_sym(c->m, ir_get_attr(c->m, c->op, IR_ATTR_message)->s);
+  uint32_t n = 0;
+  for (; (s = strstr(s, "{}")) != NULL; s += 2)
+    n++;
+  if (n < c->n->n_in - 1u)
+    ir_rule_fail(c, "prints %u scalars with %u `{}` in its message", c->n->n_in - 1u, n);
+}
+
 void ir_rule_check(struct ir_check *c) {
   ir_rule_want_scalar(c, 0, DT_BOOL, "the condition");
 }

@@ -740,6 +740,31 @@ static void run_while(struct mach *x, const struct ir_opnode *n, const bool *on)
   move(x, n->n_out, n->out, body->args.at, on);
 }
 
+static void gprint(struct mach *x, struct ir_op o, uint32_t t) {
+  const struct ir_opnode *n = ir_op_at(x->m, o);
+  const char *s = ir_sym(x->m, ir_get_attr(x->m, o, IR_ATTR_message)->s);
+  uint32_t k = 1;
+  if (!is_true(x, n->in[0], t))
+    return;
+  for (; *s; s++) {
+    size_t at = strlen(x->r->printed), room = sizeof x->r->printed - at;
+    char *to = x->r->printed + at;
+    if (s[0] != '{' || s[1] != '}' || k == n->n_in) {
+      snprintf(to, room, "%c", *s);
+      continue;
+    }
+    struct cell c = *cell(x, n->in[k], t);
+    enum dtype d = dtype_of(x, n->in[k++]);
+    if (d == DT_BOOL)
+      snprintf(to, room, "%s", c.i ? "true" : "false");
+    else if (dtype_is_float(d))
+      snprintf(to, room, "%.*g", d == DT_F64 ? 17 : 9, c.f);
+    else
+      snprintf(to, room, "%lld", (long long)c.i);
+    s++;
+  }
+}
+
 static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   struct cell *out = n->n_out ? cell(x, n->out[0], t) : NULL;
@@ -771,6 +796,7 @@ static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
   case IR_CP_ASYNC: cp_async(x, o, t); return;
   case IR_PIPE_COMMIT: x->thread[t].groups++; return;
   case IR_PIPE_WAIT: pipe_wait(x, o, t); return;
+  case IR_GPRINT: gprint(x, o, t); return;
   case IR_CHECK:
     if (!is_true(x, n->in[0], t))
       fail(x, "assertion");

@@ -23,6 +23,7 @@ struct mach_result {
   int64_t barriers; /* of one block */
   /* Of one block: 16-byte rows that ldmatrix (lanes by eights: a copy) moves in one phase and that
    * fall into a bank group already taken. */
+  char printed[4000]; /* what gprint said */
   int64_t ldmatrix_conflicts, copy_conflicts, ldmatrix_rows, copy_rows;
 };
 
