@@ -151,7 +151,6 @@ static void refusals(void **state) {
       "    %6 = const 0 : index\n    %7 = const 0.0 : f32\n    %8 = splat %7 : f32(16,16)\n"
       "    %9 = load %0, %6, %6 : e4m3(16,16)\n    %10 = dot %9, %9, %8 : f32(16,16)\n"
       "    store %1, %6, %6, %10\n    return\n  }\n}\n";
-  refuse(dots, "sm_90a", "", DIAG_LOWER_UNSUPPORTED, "dot of e4m3 and e4m3 into f32");
   refuse(dots, "sm_80", "", DIAG_LOWER_UNSUPPORTED, "e4m3 needs sm_89 or newer, not sm_80");
   static const char tf32[] =
       "kiln-ir 1 tile\nkernel k {\n  arg A: in f32 [M, K]\n  arg C: out s4 [M, N]\n"
