@@ -246,6 +246,18 @@ static void set_knob(struct resolve *r, const char *key, const char *value) {
     BAD(r, CONFIG, "--set: %s", error);
 }
 
+/* A field of one op: checked when the kernel is lowered, where its ops are known. */
+static void pin(struct resolve *r, const struct fe_named *s) {
+  if (s->value.kind != FE_INT && s->value.kind != FE_STR) {
+    r->ok = false;
+    diag_report(&r->ctx->diags, DIAG_ERROR, DIAG_CONFIG, r->p->kernel->loc,
+                "schedule `%s`: expected a whole number or a string", s->name);
+    return;
+  }
+  const char *word = s->value.kind == FE_STR ? s->value.s : NULL;
+  cg_schedule_pin(&r->p->schedule, (struct cg_pin){s->name, word, s->value.i}, r->a);
+}
+
 /* The dim that a const gives, or NULL. */
 static struct api_dim *dim_of_const(struct api_problem *p, uint32_t choice) {
   const struct fe_choice *c = &p->kernel->choices[choice];
@@ -279,8 +291,10 @@ static void set_config(struct resolve *r) {
     for (uint32_t i = 0; i < k->n_schedule; i++) {
       const char *error = "";
       const struct fe_named *s = &k->schedule[i];
-      if (s->value.kind != FE_INT ||
-          !cg_schedule_set(&p->schedule, s->name, s->value.i, r->a, &error)) {
+      if (strchr(s->name, '.')) {
+        pin(r, s);
+      } else if (s->value.kind != FE_INT ||
+                 !cg_schedule_set(&p->schedule, s->name, s->value.i, r->a, &error)) {
         r->ok = false;
         diag_report(&r->ctx->diags, DIAG_ERROR, DIAG_CONFIG, k->loc, "schedule `%s`: %s", s->name,
                     s->value.kind == FE_INT ? error : "expected a whole number");

@@ -64,6 +64,7 @@ static enum kiln_status make(void *user) {
   struct arena *a = &v->own.arena;
   struct api_mark before = api_mark(ctx);
   double start = api_now_ms();
+  v->schedule = cg_schedule_copy(&p->schedule, a);
   if (v->file->tir) {
     v->traced = ir_clone(v->file->tir, a);
     if (v->traced->stage == IR_MACHINE_STAGE && !take_target(v, p))
@@ -97,7 +98,6 @@ enum kiln_status api_variant_new(const struct api_problem *p, const struct cg_ta
   api_object_init(&v->shown, ctx);
   v->file = p->file;
   v->target = target;
-  v->schedule = p->schedule;
   v->lineinfo = lineinfo;
   struct make_call c = {v, p};
   enum kiln_status st = api_guarded(&v->own, make, &c);
@@ -406,6 +406,21 @@ static enum kiln_status show_passes(struct show_call *c, struct strbuf *out) {
   return KILN_OK;
 }
 
+static enum kiln_status show_schedule(struct show_call *c, struct strbuf *out) {
+  struct kiln_variant *v = c->v;
+  struct api_mark before = api_mark(v->own.ctx);
+  struct ir_run_options run = api_run_options(v->own.ctx);
+  struct ir_module *m = v->tile;
+  if (m->stage == IR_TILE_STAGE)
+    m = lowered(c, IR_SCHEDULED_STAGE, &run);
+  else if (!api_stage_upto(v, IR_SCHEDULED_STAGE, "the schedule"))
+    return KILN_INVALID;
+  if (!m)
+    return api_failure_since(v->own.ctx, before);
+  cg_print_schedule(m, out);
+  return KILN_OK;
+}
+
 static enum kiln_status show_ptx(struct kiln_variant *v, struct strbuf *out) {
   struct rt_ctx *rt;
   enum kiln_status st = api_emit(v);
@@ -423,17 +438,20 @@ static enum kiln_status show_ptx(struct kiln_variant *v, struct strbuf *out) {
   return st;
 }
 
-enum stage { TILE, SCHEDULED, MACHINE, RECIPE, CUDA, PTX, SASS, N_STAGES };
-static const char *const stage_names[] = {"tile", "scheduled", "machine", "recipe",
-                                          "cuda", "ptx",       "sass"};
+/* The first three in the order of enum ir_stage. */
+enum stage { TILE, SCHEDULED, MACHINE, SCHEDULE, RECIPE, CUDA, PTX, SASS, N_STAGES };
+static const char *const stage_names[] = {"tile",   "scheduled", "machine", "schedule",
+                                          "recipe", "cuda",      "ptx",     "sass"};
 
 static enum stage find_stage(struct kiln_context *ctx, const char *name) {
   for (int i = 0; i < N_STAGES; i++)
     if (str_eq(stage_names[i], name))
       return (enum stage)i;
-  API_ERROR(ctx, USAGE,
-            "there is no stage `%s`; stages are tile, scheduled, machine, recipe, cuda, ptx, sass",
-            name);
+  API_ERROR(
+      ctx, USAGE,
+      "there is no stage `%s`; stages are tile, scheduled, machine, schedule, recipe, cuda, ptx, "
+      "sass",
+      name);
   return N_STAGES;
 }
 
@@ -460,6 +478,7 @@ static enum kiln_status show(void *user) {
     if ((st = api_lower(v)) == KILN_OK)
       print_module(v, v->machine, &out);
     break;
+  case SCHEDULE: st = show_schedule(c, &out); break;
   case RECIPE:
     if ((st = api_lower(v)) == KILN_OK && !has_launch(v))
       st = KILN_INVALID;

@@ -34,7 +34,7 @@ static const struct option {
     {"seed", NUMBER, offsetof(struct cli_options, seed), "N", "seed of random inputs"},
     {"root", TEXT, offsetof(struct cli_options, root), "DIR", "folder that require reads from"},
     {"stage", TEXT, offsetof(struct cli_options, stage), "S",
-     "tile (default), scheduled, machine, recipe, cuda, ptx or sass"},
+     "tile (default), scheduled, machine, schedule, recipe, cuda, ptx or sass"},
     {"after", TEXT, offsetof(struct cli_options, after), "PASS",
      "IR after this pass (a wrong name lists them)"},
     {"on", TEXT, offsetof(struct cli_options, on), "WHERE",

@@ -73,9 +73,23 @@ enum cg_knob {
  * (pass_fill_schedule.c) resolves it into the module's config as entries "schedule.<knob>". */
 struct cg_schedule {
   int64_t knob[CG_KNOB_COUNT]; /* CG_AUTO or a value */
+  const struct cg_pin *pins;   /* fields of single ops, fixed by an expert (pins.def) */
+  uint32_t n_pins;
+};
+
+/* "load.A.path" = "staged", "loop.slots" = 3: a label of an op (pass_apply_pins.c), a field, and a
+ * word or (word NULL) a number. Whether there is such an op is known when the kernel is lowered. */
+struct cg_pin {
+  const char *key;
+  const char *word;
+  int64_t number;
 };
 
 struct cg_schedule cg_schedule_auto(void);
+/* A copy whose pins lie in `a`. */
+struct cg_schedule cg_schedule_copy(const struct cg_schedule *s, struct arena *a);
+/* Pins a field of an op; key and word are kept in `a`. */
+void cg_schedule_pin(struct cg_schedule *s, struct cg_pin pin, struct arena *a);
 /* Is there such a knob? For callers that tell knobs from meta-parameters by name. */
 bool cg_is_knob(const char *key);
 /* Sets a knob by name. On failure says what is legal in *error (kept in `a`) and returns false. */
@@ -113,6 +127,9 @@ struct cg_options {
  * kept. */
 struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options *opt,
                            struct arena *a, struct diag_sink *diags);
+/* The schedule record of a scheduled module: knobs, then loops, loads, dots and stores by label,
+ * nested as in the kernel, with what was decided about each. */
+void cg_print_schedule(const struct ir_module *m, struct strbuf *out);
 /* The passes that cg_lower runs, in order (names for `--after`). */
 const struct ir_pass *cg_pipeline(uint32_t *n);
 

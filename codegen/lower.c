@@ -178,6 +178,8 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
   for (unsigned k = 0; k < CG_KNOB_COUNT; k++)
     if (opt->schedule.knob[k] != CG_AUTO)
       cg_knob_put(m, (enum cg_knob)k, opt->schedule.knob[k]);
+  for (uint32_t i = 0; i < opt->schedule.n_pins; i++)
+    cg_pin_put(m, &opt->schedule.pins[i]);
   if (opt->stop == IR_SCHEDULED_STAGE)
     n = scheduled_passes(passes, n);
   return ir_run_passes(m, passes, n, diags, opt->run) ? m : NULL;

@@ -67,6 +67,7 @@ void cg_set_ints(struct ir_module *m, struct ir_op o, enum ir_attr_key key, uint
                  const int64_t *v);
 
 #define PASS(name) bool name(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed)
+PASS(cg_pass_apply_pins);
 PASS(cg_pass_bound_accesses);
 PASS(cg_pass_choose_paths);
 PASS(cg_pass_fill_schedule);

@@ -334,7 +334,7 @@ static void makes_result(struct solver *s, struct ir_op o, const struct layout *
   ir_value_at(m, v)->layout = ir_add_layout(m, makes);
 }
 
-/* Results of a dot that are stored with 16-byte accesses where the schedule asks for it. */
+/* What a store reads: through shared memory, for accesses of 16 bytes, where its path says so. */
 static const struct layout *store_layout(struct solver *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode *n = ir_op_at(m, o);
@@ -342,7 +342,8 @@ static const struct layout *store_layout(struct solver *s, struct ir_op o) {
   struct ir_type t = ir_type_of(m, v);
   const struct layout *have = layout_of(s, v);
   int64_t vdim = ir_attr_int(m, o, IR_ATTR_vdim, 0), vec = ir_attr_int(m, o, IR_ATTR_vec, 1);
-  if (!have || cg_knob_get(m, CG_KNOB_STORE) != 1 || vec <= cg_layout_run(have, (uint32_t)vdim))
+  if (!have || !str_eq(cg_attr_word(m, o, IR_ATTR_path), "staged") ||
+      vec <= cg_layout_run(have, (uint32_t)vdim))
     return have;
   return cg_layout_blocked(s->a, t.rank, t.dim, (uint32_t)vdim, (uint32_t)vec, s->warps, -1);
 }

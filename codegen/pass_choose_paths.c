@@ -5,7 +5,7 @@
  * it is; `computed`, a tile in registers that its consumers write to shared memory. Every load has
  * a path: `cp_async` and `staged` (through registers, where alignment or the pad value forbids the
  * former) feed dots alone; `frag` goes to registers. A load that both kinds of users read is there
- * twice. */
+ * twice. What is pinned stays, or is refused where it cannot be. */
 #include "codegen/pass.h"
 #include "ir/range.h"
 
@@ -118,13 +118,36 @@ static bool is_shared_chain(const struct ir_module *m, const struct cg_uses *u, 
   }
 }
 
-static void choose_operand(struct ir_module *m, struct ir_pass_ctx *ctx, struct ir_op dot,
-                           uint32_t i) {
+/* Refuses what was pinned for the operand. */
+static bool refuse_pin(struct ir_module *m, struct ir_pass_ctx *ctx, struct ir_op o,
+                       const char *pinned, const char *why) {
+  cg_error(m, ctx->diags, o, DIAG_CONFIG, "schedule `%s.%s`: %s", cg_attr_word(m, o, IR_ATTR_label),
+           pinned, why);
+  return false;
+}
+
+struct chooser {
+  struct ir_pass_ctx *ctx;
+  VEC(struct ir_op) dots;
+  VEC(struct ir_op) fed; /* loads that land in shared memory */
+};
+
+static bool choose_operand(struct ir_module *m, struct chooser *c, struct ir_op dot, uint32_t i) {
+  struct ir_pass_ctx *ctx = c->ctx;
   enum ir_attr_key key = i ? IR_ATTR_b_path : IR_ATTR_a_path;
   struct cg_operand_source s = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
-  if (!s.load.id || !is_matrix(m, s)) {
+  const char *pinned = cg_attr_word(m, dot, key);
+  bool loaded = s.load.id && is_matrix(m, s);
+  const char *load_pinned = loaded ? cg_attr_word(m, s.load, IR_ATTR_path) : "";
+  if (str_eq(pinned, "smem") && !loaded)
+    return refuse_pin(m, ctx, dot, i ? "b_path" : "a_path",
+                      "the operand is no tile as it was loaded: it can only be `computed`");
+  if (str_eq(pinned, "smem") && str_eq(load_pinned, "frag"))
+    return refuse_pin(m, ctx, s.load, "path",
+                      "the dot that reads it is pinned to shared memory as loaded");
+  if (!loaded || str_eq(pinned, "computed") || str_eq(load_pinned, "frag")) {
     cg_set_word(m, dot, key, "computed");
-    return;
+    return true;
   }
   struct cg_uses u = cg_collect_uses(m, ctx->scratch);
   if (is_shared_chain(m, &u, ir_op_at(m, dot)->in[i])) {
@@ -133,30 +156,51 @@ static void choose_operand(struct ir_module *m, struct ir_pass_ctx *ctx, struct 
     s = cg_trace_operand(m, copy);
   }
   cg_set_word(m, dot, key, "smem");
-  cg_set_word(m, s.load, IR_ATTR_path, load_path(m, s));
+  const char *path = load_path(m, s);
+  if (str_eq(load_pinned, "cp_async") && !str_eq(path, "cp_async"))
+    return refuse_pin(m, ctx, s.load, "path",
+                      "cp_async needs a pad of 0 and 4 aligned bytes along a dim of the matrix");
+  cg_set_word(m, s.load, IR_ATTR_path, str_eq(load_pinned, "staged") ? "staged" : path);
+  VEC_PUSH(ctx->scratch, &c->fed, s.load);
+  return true;
+}
+
+/* Loads that feed no dot go to registers, and stores as the schedule says later. */
+static bool choose_rest(struct ir_module *m, struct chooser *c, struct ir_op o) {
+  const char *label = cg_attr_word(m, o, IR_ATTR_label), *pinned = cg_attr_word(m, o, IR_ATTR_path);
+  bool shared = false; /* does another copy of this load feed a dot? */
+  for (uint32_t i = 0; i < c->fed.n; i++) {
+    if (c->fed.at[i].id == o.id)
+      return true;
+    shared = shared || str_eq(cg_attr_word(m, c->fed.at[i], IR_ATTR_label), label);
+  }
+  if (*pinned && !str_eq(pinned, "frag") && !shared)
+    return refuse_pin(m, c->ctx, o, "path",
+                      "it feeds no dot as it is loaded: it can only be `frag`");
+  cg_set_word(m, o, IR_ATTR_path, "frag");
+  return true;
 }
 
 bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
-  VEC(struct ir_op) dots = {0};
+  struct chooser c = {.ctx = ctx};
   bool ok = true;
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
     if (ir_op_at(m, o)->block.id && ir_op_at(m, o)->opcode == IR_DOT)
-      VEC_PUSH(ctx->scratch, &dots, o);
-  for (uint32_t i = 0; i < dots.n; i++) {
-    widen_operands(m, dots.at[i]);
-    const char *inst = choose_inst(m, ctx, dots.at[i]);
+      VEC_PUSH(ctx->scratch, &c.dots, o);
+  for (uint32_t i = 0; i < c.dots.n; i++) {
+    widen_operands(m, c.dots.at[i]);
+    const char *inst = choose_inst(m, ctx, c.dots.at[i]);
     ok = ok && inst;
     if (!inst)
       continue;
-    cg_set_word(m, dots.at[i], IR_ATTR_inst, inst);
-    choose_operand(m, ctx, dots.at[i], 0);
-    choose_operand(m, ctx, dots.at[i], 1);
+    cg_set_word(m, c.dots.at[i], IR_ATTR_inst, inst);
+    ok = choose_operand(m, &c, c.dots.at[i], 0) && ok;
+    ok = choose_operand(m, &c, c.dots.at[i], 1) && ok;
   }
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
-    struct ir_opnode *n = ir_op_at(m, o);
-    if (n->block.id && (n->opcode == IR_LOAD || n->opcode == IR_STORE) &&
-        !ir_get_attr(m, o, IR_ATTR_path))
-      cg_set_word(m, o, IR_ATTR_path, "frag");
+    const struct ir_opnode *n = ir_op_at(m, o);
+    if (n->block.id && n->opcode == IR_LOAD)
+      ok = choose_rest(m, &c, o) && ok;
   }
   m->stage = IR_SCHEDULED_STAGE;
   VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "all")});

@@ -15,7 +15,8 @@
  *   prefetch  where a block is alone on its SM, nothing else fills the gap at an iteration's start
  *             (0.61 against 0.51 of cuBLAS for 128x256); two blocks fill each other's (0.57 against
  *             0.53 for 128x128), and the loop costs half the compile time
- *   store     through shared memory where a block is alone: no one computes while it stores */
+ *   store     through shared memory where a block is alone: no one computes while it stores; every
+ *             store whose path is not pinned takes that */
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -29,7 +30,7 @@
 #define ELEMS_PER_THREAD 64
 
 struct survey {
-  VEC(struct ir_op) dots;
+  VEC(struct ir_op) dots, stores;
   struct arena *scratch;
   int64_t most_macs;
   struct ir_op main_dot;
@@ -77,13 +78,15 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
   }
   if (n->opcode != IR_LOAD && n->opcode != IR_STORE)
     return;
+  if (n->opcode == IR_STORE)
+    VEC_PUSH(s->scratch, &s->stores, o);
   const struct ir_attr *masks = ir_get_attr(m, o, IR_ATTR_masks);
   for (uint32_t d = 0; d < masks->n_ints; d++)
     s->plain = s->plain && !masks->ints[d];
   s->plain = s->plain && ir_attr_int(m, o, IR_ATTR_vec, 1) > 1;
   struct ir_type t = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1]);
   int64_t bytes = dtype_bytes((enum dtype)t.dtype, 1);
-  if (str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag")) {
+  if (n->opcode == IR_STORE || str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag")) {
     int64_t elems = ir_elems(t);
     s->largest_tile = elems > s->largest_tile ? elems : s->largest_tile;
     s->widest = bytes > s->widest ? bytes : s->widest;
@@ -119,6 +122,9 @@ static struct cg_warps cut(int64_t rows, int64_t cols, uint32_t warps, int64_t f
 static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   int64_t wm = cg_knob_get(m, CG_KNOB_WARPS_M), wn = cg_knob_get(m, CG_KNOB_WARPS_N);
   int64_t threads = cg_knob_get(m, CG_KNOB_THREADS);
+  const struct ir_attr *pin = ir_get_attr(m, s->main_dot, IR_ATTR_warps);
+  if (pin)
+    return (uint32_t)(pin->ints[0] * pin->ints[1]);
   if (wm > 0 && wn > 0)
     return (uint32_t)(wm * wn);
   if (threads > 0)
@@ -188,12 +194,21 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
              (long long)wm, (long long)wn, (long long)threads);
     ok = false;
   }
-  for (uint32_t i = 0; i < s.dots.n; i++) {
+  for (uint32_t i = 0; i < s.dots.n && ok; i++) {
     struct ir_op o = s.dots.at[i];
     struct ir_type c = ir_type_of(m, ir_op_at(m, o)->in[2]);
     bool is_main = o.id == s.main_dot.id;
+    const struct ir_attr *pin = ir_get_attr(m, o, IR_ATTR_warps);
+    if (pin && pin->ints[0] * pin->ints[1] != warps) {
+      cg_error(m, ctx->diags, o, DIAG_CONFIG,
+               "schedule `%s.warps` is %lldx%lld: the block has %u warps",
+               cg_attr_word(m, o, IR_ATTR_label), (long long)pin->ints[0], (long long)pin->ints[1],
+               warps);
+      return false;
+    }
     struct cg_warps w =
-        cut(c.dim[0], c.dim[1], warps, is_main ? wm : CG_AUTO, is_main ? wn : CG_AUTO);
+        pin ? (struct cg_warps){(uint32_t)pin->ints[0], (uint32_t)pin->ints[1]}
+            : cut(c.dim[0], c.dim[1], warps, is_main ? wm : CG_AUTO, is_main ? wn : CG_AUTO);
     cg_set_ints(m, o, IR_ATTR_warps, 2, (int64_t[]){w.rows, w.cols});
     if (is_main) {
       cg_knob_put(m, CG_KNOB_WARPS_M, w.rows);
@@ -210,6 +225,10 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
   put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone);
   put_auto(m, CG_KNOB_STORE, s.dots.n && alone);
+  for (uint32_t i = 0; i < s.stores.n; i++)
+    if (!ir_get_attr(m, s.stores.at[i], IR_ATTR_path))
+      cg_set_word(m, s.stores.at[i], IR_ATTR_path,
+                  cg_knob_get(m, CG_KNOB_STORE) == 1 ? "staged" : "frag");
   *changed = true;
   return ok;
 }

@@ -1,10 +1,11 @@
 /* Software pipelining: which loads of a loop run ahead of the dots they feed.
  *
  * Before: layouts assigned. After: every op has its role and its (stage, order). A loop in which
- * loads feed dots through shared memory has `slots`; such a load stands at stage 0 and everything
- * else at stage slots - 1, so that the load for iteration i is issued while iteration i - slots + 1
- * is computed. Legal: a load depends only on the loop index and on values from outside the loop, so
- * every edge u -> v at distance d has stage(v) + d >= stage(u), and equal stages keep their order.
+ * loads feed dots through shared memory has `slots` (2 and more, or none); such a load stands at
+ * stage 0 and everything else at stage slots - 1, so that the load for iteration i is issued while
+ * iteration i - slots + 1 is computed. Legal: a load depends only on the loop index and on values
+ * from outside the loop, so every edge u -> v at distance d has stage(v) + d >= stage(u), and equal
+ * stages keep their order.
  * The emitted loop has one barrier an iteration: see lower_loop.c. */
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -51,8 +52,15 @@ static bool is_pipelined(const struct ir_module *m, struct ir_block loop, struct
   return true;
 }
 
+struct pipeliner {
+  struct ir_pass_ctx *ctx;
+  int64_t slots; /* of loops that have none pinned */
+  bool failed;
+};
+
 static void schedule(void *user, struct ir_module *m, struct ir_op o) {
-  int64_t slots = *(int64_t *)user;
+  struct pipeliner *p = user;
+  int64_t pinned = ir_attr_int(m, o, IR_ATTR_slots, 0), slots = pinned ? pinned : p->slots;
   ir_op_at(m, o)->sched.role_mask = 1;
   if (ir_op_at(m, o)->opcode != IR_FOR)
     return;
@@ -60,6 +68,12 @@ static void schedule(void *user, struct ir_module *m, struct ir_op o) {
   bool any = false;
   IR_EACH_OP (m, body, x) {
     any = any || is_pipelined(m, body, x);
+  }
+  if (pinned > 1 && !any) {
+    cg_error(m, p->ctx->diags, o, DIAG_CONFIG,
+             "schedule `%s.slots`: no load of this loop can run ahead of a dot",
+             cg_attr_word(m, o, IR_ATTR_label));
+    p->failed = true;
   }
   if (any && slots > 1)
     cg_set_int(m, o, IR_ATTR_slots, slots);
@@ -73,9 +87,8 @@ static void schedule(void *user, struct ir_module *m, struct ir_op o) {
 }
 
 bool cg_pass_pipeline_loops(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
-  int64_t slots = cg_knob_get(m, CG_KNOB_STAGES);
-  (void)ctx;
-  ir_walk(m, m->body, schedule, &slots);
+  struct pipeliner p = {.ctx = ctx, .slots = cg_knob_get(m, CG_KNOB_STAGES)};
+  ir_walk(m, m->body, schedule, &p);
   *changed = true;
-  return true;
+  return !p.failed;
 }

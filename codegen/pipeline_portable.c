@@ -7,6 +7,8 @@
 #include "ir/passes.h"
 
 static const struct ir_pass passes[] = {
+    /* Labels, and what the author pinned: the passes that decide keep it. */
+    {"apply_pins", cg_pass_apply_pins},
     /* Edges and alignment, while offsets are still whole expressions of grid, loops and dims. */
     {"bound_accesses", cg_pass_bound_accesses},
     /* Instruction and operand paths; alignment decides between asynchronous and staged copies. From

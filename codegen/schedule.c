@@ -11,10 +11,35 @@ static const struct {
 };
 
 struct cg_schedule cg_schedule_auto(void) {
-  struct cg_schedule s;
+  struct cg_schedule s = {0};
   for (unsigned i = 0; i < CG_KNOB_COUNT; i++)
     s.knob[i] = CG_AUTO;
   return s;
+}
+
+static void copy_pins(struct cg_schedule *to, const struct cg_schedule *s, uint32_t room,
+                      struct arena *a) {
+  struct cg_pin *pins = ARENA_ARRAY(a, struct cg_pin, s->n_pins + room + 1);
+  for (uint32_t i = 0; i < s->n_pins; i++) {
+    pins[i] = s->pins[i];
+    pins[i].key = arena_strdup(a, pins[i].key);
+    pins[i].word = pins[i].word ? arena_strdup(a, pins[i].word) : NULL;
+  }
+  to->pins = pins;
+}
+
+struct cg_schedule cg_schedule_copy(const struct cg_schedule *s, struct arena *a) {
+  struct cg_schedule c = *s;
+  copy_pins(&c, s, 0, a);
+  return c;
+}
+
+void cg_schedule_pin(struct cg_schedule *s, struct cg_pin pin, struct arena *a) {
+  struct cg_schedule old = *s;
+  copy_pins(s, &old, 1, a);
+  struct cg_pin *last = (struct cg_pin *)&s->pins[s->n_pins++];
+  *last = (struct cg_pin){arena_strdup(a, pin.key), pin.word ? arena_strdup(a, pin.word) : NULL,
+                          pin.number};
 }
 
 static unsigned find(const char *key) {
@@ -54,7 +79,7 @@ bool cg_schedule_set(struct cg_schedule *s, const char *key, int64_t value, stru
 }
 
 static struct sym key_of(struct ir_module *m, enum cg_knob k) {
-  char key[64] = "schedule.";
+  char key[64] = CG_SCHEDULE_PREFIX;
   strcat(key, knobs[k].text);
   return symtab_get(m->syms, key);
 }
@@ -67,14 +92,27 @@ int64_t cg_knob_get(struct ir_module *m, enum cg_knob k) {
   return CG_AUTO;
 }
 
-void cg_knob_put(struct ir_module *m, enum cg_knob k, int64_t value) {
-  struct sym key = key_of(m, k);
+/* Adds or replaces. */
+static void put_entry(struct ir_module *m, struct ir_config_entry e) {
   for (uint32_t i = 0; i < m->config.n; i++)
-    if (m->config.at[i].key.id == key.id) {
-      m->config.at[i].kind = IR_CFG_INT;
-      m->config.at[i].i = value;
+    if (m->config.at[i].key.id == e.key.id) {
+      m->config.at[i] = e;
       return;
     }
-  struct ir_config_entry e = {.key = key, .kind = IR_CFG_INT, .i = value};
   VEC_PUSH(m->arena, &m->config, e);
+}
+
+void cg_knob_put(struct ir_module *m, enum cg_knob k, int64_t value) {
+  put_entry(m, (struct ir_config_entry){.key = key_of(m, k), .kind = IR_CFG_INT, .i = value});
+}
+
+void cg_pin_put(struct ir_module *m, const struct cg_pin *pin) {
+  const char *key = arena_printf(m->arena, CG_SCHEDULE_PREFIX "%s", pin->key);
+  struct ir_config_entry e = {.key = symtab_get(m->syms, key), .kind = IR_CFG_INT};
+  e.i = pin->number;
+  if (pin->word) {
+    e.kind = IR_CFG_STR;
+    e.s = symtab_get(m->syms, pin->word);
+  }
+  put_entry(m, e);
 }

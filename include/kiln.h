@@ -175,9 +175,10 @@ KILN_API const char *kiln_variant_target(const struct kiln_variant *v);
  * be. */
 KILN_API enum kiln_status kiln_variant_key(struct kiln_variant *v, char out[33]);
 
-/* Text of a stage: "tile", "scheduled", "machine", "cuda", "ptx", "sass", "recipe"; NULL: "tile",
- * or the stage of the IR text that was loaded. after: the IR after that pass (NULL: all of the
- * stage). sass needs nvdisasm. The text lives until the next call on this variant. */
+/* Text of a stage: "tile", "scheduled", "machine", "schedule" (what was decided, by op), "recipe",
+ * "cuda", "ptx", "sass"; NULL: "tile", or the stage of the IR text that was loaded. after: the IR
+ * after that pass (NULL: all of the stage). sass needs nvdisasm. The text lives until the next call
+ * on this variant. */
 KILN_API enum kiln_status kiln_show(struct kiln_variant *v, const char *stage, const char *after,
                                     const char **text);
 

@@ -325,20 +325,36 @@ void cg_test_facts(struct cg_test *t) {
   cg_facts_from_args(t->tile, v);
 }
 
-bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs) {
+static struct ir_module *lower(struct cg_test *t, const char *target, const char *knobs,
+                               enum ir_stage stop) {
   cg_test_facts(t);
   struct cg_options opt = {.target = cg_find_target(target), .schedule = cg_schedule_auto()};
-  opt.stop = IR_MACHINE_STAGE;
+  opt.stop = stop;
   for (const char *p = knobs; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
     char key[40];
     const char *eq = strchr(p, '='), *error;
     snprintf(key, sizeof key, "%.*s", (int)(eq - p), p);
-    if (!cg_schedule_set(&opt.schedule, key, atoll(eq + 1), &t->mem.arena, &error))
+    if (strchr(key, '.')) {
+      char word[20];
+      snprintf(word, sizeof word, "%.*s", (int)strcspn(eq + 1, ","), eq + 1);
+      bool number = word[strspn(word, "-0123456789")] == 0;
+      cg_schedule_pin(&opt.schedule, (struct cg_pin){key, number ? NULL : word, atoll(word)},
+                      &t->mem.arena);
+    } else if (!cg_schedule_set(&opt.schedule, key, atoll(eq + 1), &t->mem.arena, &error)) {
       fail_msg("%s", error);
+    }
   }
   struct ir_run_options run = {.debug = "roundtrip"};
   opt.run = &run;
-  t->machine = cg_lower(t->tile, &opt, &t->mem.arena, &t->diags);
+  return cg_lower(t->tile, &opt, &t->mem.arena, &t->diags);
+}
+
+struct ir_module *cg_test_schedule(struct cg_test *t, const char *target, const char *knobs) {
+  return lower(t, target, knobs, IR_SCHEDULED_STAGE);
+}
+
+bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs) {
+  t->machine = lower(t, target, knobs, IR_MACHINE_STAGE);
   return t->machine != NULL;
 }
 

@@ -42,8 +42,10 @@ void cg_test_end(struct cg_test *t);
 void cg_test_args(struct cg_test *t, const char *dims, const char *layout, int lo, int hi);
 /* Adds facts from the arguments. */
 void cg_test_facts(struct cg_test *t);
-/* The same, and lowers; knobs as "stages=3,warps_m=2". False: refused. */
+/* The same, and lowers; knobs and pins as "stages=3,load.A.path=staged". False: refused. */
 bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs);
+/* The scheduled module alone, or NULL: refused. */
+struct ir_module *cg_test_schedule(struct cg_test *t, const char *target, const char *knobs);
 /* Runs interpreter and machine IR; fails the test where outputs differ by more than `tolerance`
  * (relative to the larger of 1 and the value; 0: bit for bit) or where anything else is wrong. */
 void cg_test_compare(struct cg_test *t, double tolerance);

@@ -24,8 +24,8 @@ struct help_mem {
 };
 void help_mem_init(struct help_mem *m);
 
-/* Runs body(mem, user) with the n-th allocation failing, n = 1, 2, ... (in wider steps in the stress
- * build) until it returns true; after each run nothing may be left allocated. Returns n. */
+/* Runs body(mem, user) with the n-th allocation failing, n = 1, 2, ... (in wider steps in the
+ * stress build) until it returns true; after each run nothing may be left allocated. Returns n. */
 uint64_t help_oom_loop(bool (*body)(struct help_mem *mem, void *user), void *user, bool sticky);
 
 /* An arena over the C library whose exhaustion fails the test. */

@@ -35,6 +35,7 @@ static void test_stages(void **state) {
       {NULL, NULL, "^kiln-ir 1 tile\n"},
       {"scheduled", NULL, "^kiln-ir 1 scheduled\n"},
       {"machine", NULL, "^kiln-ir 1 machine\n"},
+      {"schedule", NULL, "^kiln-schedule 1\nkernel .*\nknobs: .*\nload.*: path = frag"},
       {"recipe", NULL, "^kiln-recipe 1"},
       {"cuda", NULL, "__global__ .*axpy"},
       {NULL, "cse", "^kiln-ir 1 tile\n"},
@@ -57,7 +58,7 @@ static void test_stages(void **state) {
     const char *stage, *after, *says;
   } wrong[] = {
       {"frob", NULL,
-       "no stage `frob`; stages are tile, scheduled, machine, recipe, cuda, ptx, sass"},
+       "no stage `frob`; stages are tile, scheduled, machine, schedule, recipe, cuda, ptx, sass"},
       {"", NULL, "no stage ``"},
       {"frob", "cse", "no stage `frob`"},
       {"tile", "frob", "no pass `frob`; passes are canonicalise, .*cse, .*lower_machine"},
@@ -424,6 +425,55 @@ static void test_without_gpu(void **state) {
   help_api_stop(&t);
 }
 
+/* What the kernel's text pins of single ops reaches the schedule, the key, and the lowering. */
+static void test_pins(void **state) {
+  (void)state;
+  static const struct {
+    const char *pins, *shown, *says;
+  } rows[] = {
+      {"", "loop: slots = [2-8]\n", NULL},
+      {"loop = {slots = 2}, ['load.A'] = {path = 'staged'}", "slots = 2.*load.A: path = staged",
+       NULL},
+      {"dot = {warps = '2x1'}", "threads = 64,.*warps = 2x1", NULL},
+      {"['dot.warps'] = '2x1'", "warps = 2x1", NULL},
+      {"dot = {warps = true}", NULL, "k.lua:1:.*schedule `dot.warps`: expected a whole number or"},
+      {"dot = {warps = 4}", NULL, "k.lua:5:.*schedule `dot.warps`.* must be two numbers"},
+      {"dots = {warps = '4x1'}", NULL, "k.lua:.*schedule `dots.warps`: neither a knob nor"},
+  };
+  struct help_api t;
+  char key[2][33];
+  help_api_start(&t, NULL);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[1024];
+    const char *shown;
+    snprintf(text, sizeof text,
+             "return kernel { name = 'k', args = { tensor('A', bf16, 'M', 'K'),\n"
+             "    tensor('B', bf16, 'K', 'N'), out('C', bf16, 'M', 'N') }, schedule = {%s},\n"
+             "  grid = function(d) return cdiv(d.M, 64), cdiv(d.N, 64) end,\n"
+             "  body = function(a, d, c, i, j) local acc = zeros(f32, 64, 64)\n"
+             "    for k in range(0, d.K, 32) do acc = acc + dot(a.A:tile({i * 64, k}, {64, 32}),\n"
+             "      a.B:tile({k, j * 64}, {32, 64})) end\n"
+             "    a.C:store({i * 64, j * 64}, cast(acc, bf16)) end,\n"
+             "  cases = {{shape = {M = 64, N = 64, K = 64}}} }\n",
+             rows[i].pins);
+    print_message("%s\n", rows[i].pins);
+    struct kiln_file *file = help_api_load(&t, "k.lua", text);
+    struct kiln_variant *v = NULL;
+    enum kiln_status st = kiln_specialise(file, NULL, &v);
+    if (st == KILN_OK)
+      st = kiln_show(v, "schedule", NULL, &shown);
+    help_api_expect(&t, st, rows[i].says ? KILN_INVALID : KILN_OK, rows[i].says);
+    if (rows[i].shown && !help_api_matches(shown, rows[i].shown))
+      fail_msg("expected /%s/ in: %s", rows[i].shown, shown);
+    if (i < 2)
+      help_api_expect(&t, kiln_variant_key(v, key[i]), KILN_OK, NULL);
+    kiln_variant_free(v);
+    kiln_file_free(file);
+  }
+  assert_string_not_equal(key[0], key[1]);
+  help_api_stop(&t);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "--key") == 0) {
     const struct kiln_request base = {SHAPE};
@@ -440,6 +490,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_keys),          cmocka_unit_test(test_key_of_another_process),
       cmocka_unit_test(test_compile),       cmocka_unit_test(test_disassembler),
       cmocka_unit_test(test_without_nvrtc), cmocka_unit_test(test_without_gpu),
+      cmocka_unit_test(test_pins),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
