@@ -23,7 +23,7 @@ struct field {
 };
 
 static const struct field fields[] = {
-#define PIN(id, op, field, kind, words, meaning)                                                       \
+#define PIN(id, op, field, kind, words, meaning)                                                   \
   {IR_##op, #field, IR_ATTR_##field, kind, words, meaning},
 #include "codegen/pins.def"
 };
