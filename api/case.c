@@ -572,7 +572,8 @@ static enum kiln_status run_steps(struct case_run *r) {
     return KILN_INVALID;
   }
   if ((verify || r->on == KILN_ON_INTERP) &&
-      !api_stage_upto(r->v, IR_SCHEDULED_STAGE, verify ? "verification" : "the interpreter"))
+      !api_stage_upto(r->v, IR_SCHEDULED_STAGE,
+                      verify ? "verification (--no-verify leaves it out)" : "the interpreter"))
     return KILN_INVALID;
   r->buffers = ARENA_ARRAY(r->a, struct rt_buffer *, p->n_args + 1);
   r->args = ARENA_ARRAY(r->a, struct rt_arg, p->n_args + 1);

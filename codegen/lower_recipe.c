@@ -4,6 +4,9 @@
 #include "codegen/recipe.h"
 #include "codegen/schedule.h"
 #include "ir/range.h"
+#include "ir/resource.h"
+
+#include "base/check.h"
 
 /* Function name: the kernel's, letters alone, and a suffix that keeps it off reserved words. */
 const char *cg_entry_name(const struct ir_module *m) {
@@ -44,6 +47,34 @@ struct expr cg_scratch_bytes(struct ir_module *m, uint32_t arg) {
   struct expr per = expr_const(p, 8 * IR_SCRATCH_ALIGN);
   n = expr_op2(p, EXPR_CDIV, n, per);
   return expr_op2(p, EXPR_MUL, n, expr_const(p, IR_SCRATCH_ALIGN));
+}
+
+const struct recipe_tmap *cg_recipe_tmap(struct recipe *r, const struct ir_module *m,
+                                         uint32_t res) {
+  const struct ir_res *x = &m->res.at[res];
+  const struct ir_attr *perm = ir_res_attr(x, IR_ATTR_perm), *box = ir_res_attr(x, IR_ATTR_box);
+  struct recipe_tmap *t = ARENA_NEW(r->arena, struct recipe_tmap);
+  struct expr_pool *p = &r->exprs;
+  uint32_t arg = 0;
+  bool found = ir_tmap_arg(m, x, &arg);
+  KILN_ASSERT(found && perm && box);
+  (void)found;
+  const struct ir_arg *a = &m->args.at[arg];
+  *t = (struct recipe_tmap){
+      .rank = a->rank,
+      .swizzle = (uint32_t)ir_res_int(x, IR_ATTR_swizzle_bytes, 0),
+      .l2 = (uint32_t)ir_res_int(x, IR_ATTR_l2, 0),
+      .fill_nan = str_eq(ir_res_word(m, x, IR_ATTR_fill), "nan"),
+  };
+  for (uint32_t d = 0; d < t->rank; d++) {
+    uint32_t of = (uint32_t)perm->ints[d];
+    const char *stride = arena_printf(r->arena, "%s.stride%u", ir_sym(m, a->name), of);
+    t->dim[d] = expr_import(p, &m->exprs, a->dim[of]);
+    t->stride[d] =
+        expr_op2(p, EXPR_MUL, expr_const(p, dtype_bytes(a->dtype, 1)), expr_sym(p, stride));
+    t->box[d] = (uint32_t)box->ints[d];
+  }
+  return t;
 }
 
 static void add_check(struct recipe *r, struct expr cond, const char *message) {
@@ -128,6 +159,11 @@ void cg_fill_recipe(struct lower *l, struct expr blocks) {
     struct recipe_param x = {.kind = from->kind, .arg = of_arg ? position[from->arg] : from->arg};
     if (from->value.id)
       x.value = expr_import(p, &m->exprs, from->value);
+    if (from->kind == RECIPE_PARAM_TMAP) {
+      ir_tmap_arg(m, &m->res.at[from->res], &x.arg); /* verified: it names one */
+      x.arg = position[x.arg];
+      x.tmap = cg_recipe_tmap(r, m, from->res);
+    }
     VEC_PUSH(m->arena, &step.params, x);
   }
   VEC_PUSH(m->arena, &r->steps, step);

@@ -6,6 +6,9 @@
 
 /* lower_recipe.c: the name of the emitted function. */
 const char *cg_entry_name(const struct ir_module *m);
+/* What the launch needs of a tensor map resource that verifies, in the recipe's expressions and
+ * arena: the argument's dims and strides in the map's order, the rest as the resource says. */
+const struct recipe_tmap *cg_recipe_tmap(struct recipe *r, const struct ir_module *m, uint32_t res);
 
 static inline struct recipe_step *cg_kernel_step(const struct ir_module *m) {
   return &m->recipe->steps.at[m->recipe->steps.n - 1];

@@ -28,13 +28,13 @@ bool ir_find_role(const struct ir_module *m, struct sym name, uint32_t *role);
 
 /* ---- what ops do to resources ---- */
 
-enum ir_access { IR_ACCESS_NONE = 0, IR_ACCESS_READ = 1, IR_ACCESS_WRITE = 2 };
+enum ir_use_access { IR_ACCESS_NONE = 0, IR_ACCESS_READ = 1, IR_ACCESS_WRITE = 2 };
 
 #define IR_MAX_USES 4
 
 struct ir_res_use {
   uint32_t kinds; /* bit per enum ir_res_kind */
-  uint8_t access; /* enum ir_access */
+  uint8_t access; /* enum ir_use_access */
   bool optional, many;
 };
 

@@ -3,6 +3,7 @@
  * it anew: review the difference), and NVRTC takes them for sm_90a without spills and without
  * serialising wgmma (C75xx, C7602). */
 #include "codegen/cg.h"
+#include "codegen/recipe.h"
 #include "help_rt.h"
 #include "runtime/rt.h"
 
@@ -85,6 +86,28 @@ static void round_trip(void **state) {
     assert_true(ir_verify(copy, &f.diags));
     assert_string_equal(printed(&f, copy), text);
     assert_string_equal(emitted(&f, m), emitted(&f, again));
+    unload(&f);
+  }
+}
+
+/* The lowering's description of a map is the one written by hand. */
+static void maps_of_recipes(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N_MODULES; i++) {
+    struct fixture f;
+    struct ir_module *m = load(&f, modules[i].name);
+    struct strbuf want = {.arena = &f.h.arena}, got = {.arena = &f.h.arena};
+    recipe_print(m->recipe, &want);
+    struct recipe_step *launch = cg_kernel_step(m);
+    unsigned n = 0;
+    for (uint32_t k = 0; k < m->params.n; k++)
+      if (m->params.at[k].kind == RECIPE_PARAM_TMAP) {
+        launch->params.at[k].tmap = cg_recipe_tmap(m->recipe, m, m->params.at[k].res);
+        n++;
+      }
+    recipe_print(m->recipe, &got);
+    assert_true(n > 1);
+    assert_string_equal(sb_str(&got), sb_str(&want));
     unload(&f);
   }
 }
@@ -294,9 +317,8 @@ static void every_form_compiles(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(round_trip),
-      cmocka_unit_test(golden_sources),
-      cmocka_unit_test(nvrtc_keeps_wgmma_in_flight),
+      cmocka_unit_test(round_trip),          cmocka_unit_test(maps_of_recipes),
+      cmocka_unit_test(golden_sources),      cmocka_unit_test(nvrtc_keeps_wgmma_in_flight),
       cmocka_unit_test(every_form_compiles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
