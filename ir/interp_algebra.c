@@ -245,16 +245,10 @@ static bool put_constant(struct interp *in, struct ir_val v) {
   } while (0)
 #define ORDERED(sign) EACH(uint8_t, x[i] != NOT_A_NUM && y[i] != NOT_A_NUM && x[i] sign y[i])
 
-void interp_algebra_elem(struct interp *in, const struct ir_opnode *op) {
-  struct ir_val out = op->out[0];
-  if (put_constant(in, out))
-    return;
-  size_t n = val_elems(in, out);
-  const int64_t *x = val_buf(in, op->in[0]);
-  const int64_t *y = op->n_in > 1 ? val_buf(in, op->in[1]) : NULL;
-  const int64_t *z = op->n_in > 2 ? val_buf(in, op->in[2]) : NULL;
-  void *o = val_buf(in, out);
-  switch ((int)op->opcode) {
+void cells_algebra_elem(enum ir_opcode opcode, enum dtype to, size_t n, const void *in0,
+                        const void *in1, const void *in2, void *o) {
+  const int64_t *x = in0, *y = in1, *z = in2;
+  switch ((int)opcode) {
   case IR_ADD: EACH(int64_t, add(x[i], y[i])); return;
   case IR_SUB: EACH(int64_t, sub(x[i], y[i])); return;
   case IR_MUL: EACH(int64_t, mul(x[i], y[i])); return;
@@ -266,7 +260,7 @@ void interp_algebra_elem(struct interp *in, const struct ir_opnode *op) {
   case IR_FMA: EACH(int64_t, add(mul(x[i], y[i]), z[i])); return;
   case IR_EXP2: EACH(int64_t, exp2_of(x[i])); return;
   case IR_EXP: { /* as exp2(x * log2e) with the constant that the dtype holds */
-    int64_t k = interp_embed(num_round(val_dtype(in, out), 0x1.71547652b82fep+0));
+    int64_t k = interp_embed(num_round(to, 0x1.71547652b82fep+0));
     EACH(int64_t, exp2_of(mul(x[i], k)));
     return;
   }
@@ -277,40 +271,49 @@ void interp_algebra_elem(struct interp *in, const struct ir_opnode *op) {
   case IR_GE: ORDERED(>=); return;
   case IR_NE: EACH(uint8_t, x[i] == NOT_A_NUM || x[i] != y[i]); return;
   case IR_SELECT: {
-    const uint8_t *mask = val_buf(in, op->in[0]);
+    const uint8_t *mask = in0;
     EACH(int64_t, mask[i] ? y[i] : z[i]);
     return;
   }
-  default: KILN_ASSERT(opaque[op->opcode].is); EACH(int64_t, opaque_of(op->opcode, x[i]));
+  default: KILN_ASSERT(opaque[opcode].is); EACH(int64_t, opaque_of(opcode, x[i]));
   }
+}
+
+void interp_algebra_elem(struct interp *in, const struct ir_opnode *op) {
+  const void *x[3] = {NULL, NULL, NULL};
+  for (uint32_t k = 0; k < op->n_in; k++)
+    x[k] = val_buf(in, op->in[k]);
+  if (!put_constant(in, op->out[0]))
+    cells_algebra_elem(op->opcode, val_dtype(in, op->out[0]), val_elems(in, op->out[0]), x[0], x[1],
+                       x[2], val_buf(in, op->out[0]));
 }
 
 /* Between floats: the payload. To integers: clamped to their range, as casts of integers do, so
  * that a detour over floats changes nothing. From integers: the number. */
-void interp_algebra_cast(struct interp *in, const struct ir_opnode *op) {
-  if (put_constant(in, op->out[0]))
-    return;
-  size_t n = val_elems(in, op->out[0]);
-  const void *x = val_buf(in, op->in[0]);
-  void *o = val_buf(in, op->out[0]);
-  enum cell to = val_cell(in, op->out[0]);
-  if (val_cell(in, op->in[0]) == CELL_BOOL) {
+void cells_algebra_cast(enum dtype from, enum dtype to, size_t n, const void *x, void *o) {
+  if (from == DT_BOOL) {
     const uint8_t *p = x;
     EACH(int64_t, p[i]);
     return;
   }
   const int64_t *p = x;
   struct int_range r;
-  switch (to) {
+  switch (cell_kind(INTERP_ALGEBRAIC, to)) {
   case CELL_PAYLOAD: memcpy(o, x, n * sizeof *p); break;
   case CELL_BOOL: EACH(uint8_t, p[i] != 0); break;
   case CELL_INT:
-    r = interp_int_range(val_dtype(in, op->out[0]));
+    r = interp_int_range(to);
     EACH(int64_t, p[i] == NOT_A_NUM ? 0 : p[i] < r.lo ? r.lo : p[i] > r.hi ? r.hi : p[i]);
     break;
   case CELL_FLOAT:
   case CELL_DOUBLE: KILN_ASSERT(false); break; /* no cells of this domain */
   }
+}
+
+void interp_algebra_cast(struct interp *in, const struct ir_opnode *op) {
+  if (!put_constant(in, op->out[0]))
+    cells_algebra_cast(val_dtype(in, op->in[0]), val_dtype(in, op->out[0]),
+                       val_elems(in, op->out[0]), val_buf(in, op->in[0]), val_buf(in, op->out[0]));
 }
 
 /* ---- sums, extremes, dot ---- */

@@ -301,6 +301,25 @@ bool interp_is_elem(enum ir_opcode opcode) {
   return false;
 }
 
+void cells_elem(enum interp_domain domain, enum ir_opcode opcode, enum dtype in, enum dtype to,
+                size_t n, const void *x, const void *y, const void *z, void *o) {
+  enum cell c = cell_kind(domain, in);
+  if (c == CELL_PAYLOAD) {
+    cells_algebra_elem(opcode, to, n, x, y, z, o);
+    return;
+  }
+  elem_fn *fn = elem[opcode][c];
+  KILN_ASSERT(fn); /* the verifier knows which dtypes an op takes */
+  fn(n, x, y, z, o);
+  if (opcode == IR_SELECT)
+    return; /* what is only moved is not rounded: an infinity of e5m2 stays one */
+  c = cell_kind(domain, to);
+  if (c == CELL_FLOAT)
+    interp_round_cells(to, n, o);
+  else if (c == CELL_INT)
+    interp_wrap_cells(to, n, o);
+}
+
 void interp_elem(struct interp *in, const struct ir_opnode *op) {
   if (val_cell(in, op->in[op->n_in - 1]) == CELL_PAYLOAD) {
     interp_algebra_elem(in, op);
@@ -309,19 +328,9 @@ void interp_elem(struct interp *in, const struct ir_opnode *op) {
   const void *x[3] = {NULL, NULL, NULL};
   for (uint32_t k = 0; k < op->n_in; k++)
     x[k] = val_buf(in, op->in[k]);
-  size_t n = val_elems(in, op->out[0]);
-  void *out = val_buf(in, op->out[0]);
-  elem_fn *fn = elem[op->opcode][val_cell(in, op->in[op->n_in - 1])];
-  KILN_ASSERT(fn); /* the verifier knows which dtypes an op takes */
-  fn(n, x[0], x[1], x[2], out);
-  if (op->opcode == IR_SELECT)
-    return; /* what is only moved is not rounded: an infinity of e5m2 stays one */
-  enum dtype t = val_dtype(in, op->out[0]);
-  enum cell c = cell_of(in, t);
-  if (c == CELL_FLOAT)
-    interp_round_cells(t, n, out);
-  else if (c == CELL_INT)
-    interp_wrap_cells(t, n, out);
+  cells_elem(in->opt.domain, op->opcode, val_dtype(in, op->in[op->n_in - 1]),
+             val_dtype(in, op->out[0]), val_elems(in, op->out[0]), x[0], x[1], x[2],
+             val_buf(in, op->out[0]));
 }
 
 /* ---- cast ---- */
@@ -422,25 +431,30 @@ static void cast_to_bool(enum cell from, size_t n, const void *x, uint8_t *o) {
                                  : ((const uint8_t *)x)[i] != 0;
 }
 
-void interp_cast(struct interp *in, const struct ir_opnode *op) {
-  enum dtype to = val_dtype(in, op->out[0]);
-  enum cell from = val_cell(in, op->in[0]);
-  size_t n = val_elems(in, op->out[0]);
-  const void *x = val_buf(in, op->in[0]);
-  void *o = val_buf(in, op->out[0]);
-  if (from == CELL_PAYLOAD || cell_of(in, to) == CELL_PAYLOAD) {
-    interp_algebra_cast(in, op);
+void cells_cast(enum interp_domain domain, enum dtype t, enum dtype to, size_t n, const void *x,
+                void *o) {
+  enum cell from = cell_kind(domain, t);
+  if (from == CELL_PAYLOAD || cell_kind(domain, to) == CELL_PAYLOAD) {
+    cells_algebra_cast(t, to, n, x, o);
     return;
   }
-  if (to == val_dtype(in, op->in[0])) { /* only moved: an infinity of e5m2 stays one */
+  if (to == t) { /* only moved: an infinity of e5m2 stays one */
     memcpy(o, x, n * cell_size(from));
     return;
   }
-  switch (cell_of(in, to)) {
+  switch (cell_kind(domain, to)) {
   case CELL_FLOAT: cast_to_float(to, from, n, x, o); break;
   case CELL_DOUBLE: cast_to_double(to, from, n, x, o); break;
   case CELL_INT: cast_to_int(to, from, n, x, o); break;
   case CELL_BOOL: cast_to_bool(from, n, x, o); break;
   case CELL_PAYLOAD: break;
   }
+}
+
+void interp_cast(struct interp *in, const struct ir_opnode *op) {
+  if (val_cell(in, op->in[0]) == CELL_PAYLOAD || val_cell(in, op->out[0]) == CELL_PAYLOAD)
+    interp_algebra_cast(in, op);
+  else
+    cells_cast(in->opt.domain, val_dtype(in, op->in[0]), val_dtype(in, op->out[0]),
+               val_elems(in, op->out[0]), val_buf(in, op->in[0]), val_buf(in, op->out[0]));
 }

@@ -1,19 +1,13 @@
 /* Private to ir/interp*.c: how a run is held.
  *
- * Every value but a view lives in a slot: a buffer of cells, row-major, allocated once per run. A
- * cell is wider than the element: narrow floats are held as float (already rounded), all integers
- * as int64_t (already wrapped), so that each op has one plain loop per kind of cell; the algebraic
- * domain holds floats as int64_t payloads. Slots whose values are never live together share a
- * buffer (interp_plan.c). */
+ * Every value but a view lives in a slot: a buffer of cells (cells.h), row-major, allocated once a
+ * run. Slots whose values are never live together share a buffer (interp_plan.c). */
 #ifndef KILN_IR_INTERP_IMPL_H
 #define KILN_IR_INTERP_IMPL_H
 
-#include "ir/interp.h"
+#include "ir/cells.h"
 #include "ir/merge.h"
 #include "ir/passes.h"
-
-enum cell { CELL_FLOAT, CELL_DOUBLE, CELL_INT, CELL_BOOL, CELL_PAYLOAD };
-#define CELL_KINDS 5
 
 /* Who touched an element, for race checks. Programs count from 1; 0: nobody. As programs run one
  * after the other, the last writer, the first reader and the first to change it atomically are
@@ -126,18 +120,9 @@ struct interp {
   uint64_t steps_told;
 };
 
-/* Bytes of one cell, and its kind for a dtype in the run's domain. */
-static inline size_t cell_size(enum cell c) {
-  return c == CELL_BOOL ? 1 : c == CELL_FLOAT ? sizeof(float) : 8;
-}
+/* The kind of cell for a dtype in the run's domain. */
 static inline enum cell cell_of(const struct interp *in, enum dtype t) {
-  if (t == DT_BOOL)
-    return CELL_BOOL;
-  if (!dtype_is_float(t))
-    return CELL_INT;
-  if (in->opt.domain == INTERP_ALGEBRAIC)
-    return CELL_PAYLOAD;
-  return t == DT_F64 || in->opt.domain == INTERP_DOUBLE ? CELL_DOUBLE : CELL_FLOAT;
+  return cell_kind(in->opt.domain, t);
 }
 static inline enum dtype val_dtype(const struct interp *in, struct ir_val v) {
   return (enum dtype)ir_value_at(in->m, v)->type.dtype;
@@ -210,12 +195,8 @@ bool interp_exec_body(struct interp *in);
 bool interp_has_op(enum ir_opcode opcode);
 
 /* interp_elem.c: elementwise ops (select, comparisons, bits and math among them) and cast. */
-bool interp_is_elem(enum ir_opcode opcode);
 void interp_elem(struct interp *in, const struct ir_opnode *op);
 void interp_cast(struct interp *in, const struct ir_opnode *op);
-/* Rounds cells to a narrow float type, in place; wraps integer cells to their width. */
-void interp_round_cells(enum dtype t, size_t n, float *cells);
-void interp_wrap_cells(enum dtype t, size_t n, int64_t *cells);
 struct int_range {
   int64_t lo, hi;
 };
@@ -224,7 +205,7 @@ struct int_range interp_int_range(enum dtype t);
 /* interp_algebra.c: what the algebraic domain does with payloads. begin: refuses a module with an
  * op that has no rule there (the unit test of the table fails too), finds constants. elem: where
  * the last operand is a float; cast: where a float comes in or out. reduce: x is [n, inner], o
- * [inner]; dot as the op, on payloads. */
+ * [inner]. */
 bool interp_algebra_has_rule(enum ir_opcode opcode);
 bool interp_algebra_begin(struct interp *in);
 void interp_algebra_elem(struct interp *in, const struct ir_opnode *op);
@@ -233,8 +214,6 @@ void interp_algebra_reduce(enum ir_opcode opcode, size_t n, size_t inner, const 
                            int64_t *o);
 /* Running sums of n payloads, `step` cells apart. */
 void interp_algebra_scan(size_t n, size_t step, const int64_t *x, int64_t *o);
-void interp_algebra_dot(size_t m, size_t k_n, size_t n, const int64_t *a, const int64_t *b,
-                        const int64_t *first, int64_t *o);
 
 /* interp_shape.c: constants, shapes, reductions, dot. */
 void interp_const(struct interp *in, const struct ir_opnode *op);
@@ -265,13 +244,8 @@ void interp_set_view(struct interp *in, struct ir_val v, uint32_t arg);
 void interp_view_op(struct interp *in, struct ir_op o);
 bool interp_view_ok(struct interp *in, struct ir_op o, const struct interp_view *v);
 
-/* interp_mem.c. load_cells, store_cells: n elements of a tensor from `first` on, `step` apart. pad:
- * the op's attribute, or 0, in n cells. note: checks of an element; repeated: the scatter that runs
- * wrote it before; atomic: reads if its result depends on what was there. */
-void interp_load_cells(enum dtype t, enum cell c, const void *data, int64_t first, int64_t step,
-                       int64_t n, void *o);
-void interp_store_cells(enum dtype t, enum cell c, void *data, int64_t first, int64_t step,
-                        int64_t n, const void *x);
+/* interp_mem.c. pad: the op's attribute, or 0, in n cells. note: checks of an element; repeated:
+ * the scatter that runs wrote it before; atomic: reads if its result depends on what was there. */
 void interp_fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size_t n, void *out);
 void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
 void interp_note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);

@@ -61,9 +61,9 @@ static uint64_t low_bits(unsigned n) {
   return n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
 }
 
-/* The bits of a cell, as memory would hold the element. Only e5m2's infinities need a word: a
+/* Only e5m2's infinities need a word: a
  * store that rounds would clamp them. */
-static uint64_t cell_bits(enum dtype t, enum cell c, const void *x, size_t i) {
+uint64_t cells_get_bits(enum dtype t, enum cell c, const void *x, size_t i) {
   uint64_t bits = 0;
   if (c == CELL_INT || c == CELL_PAYLOAD)
     return ((const uint64_t *)x)[i] & low_bits(dtype_bits(t));
@@ -76,7 +76,7 @@ static uint64_t cell_bits(enum dtype t, enum cell c, const void *x, size_t i) {
   return bits;
 }
 
-static void put_cell(enum dtype t, enum cell c, void *o, size_t i, uint64_t bits) {
+void cells_put_bits(enum dtype t, enum cell c, void *o, size_t i, uint64_t bits) {
   if (c == CELL_INT)
     ((int64_t *)o)[i] = num_load_int(t, &bits, 0);
   else if (c == CELL_PAYLOAD)
@@ -98,9 +98,9 @@ void interp_bitcast(struct interp *in, const struct ir_opnode *op) {
   for (size_t i = 0; i < words; i++) {
     uint64_t word = 0;
     for (unsigned k = 0; k < w / wf; k++)
-      word |= cell_bits(from, cf, x, i * (w / wf) + k) << (k * wf);
+      word |= cells_get_bits(from, cf, x, i * (w / wf) + k) << (k * wf);
     for (unsigned k = 0; k < w / wt; k++)
-      put_cell(to, ct, o, i * (w / wt) + k, word >> (k * wt) & low_bits(wt));
+      cells_put_bits(to, ct, o, i * (w / wt) + k, word >> (k * wt) & low_bits(wt));
   }
 }
 

@@ -11,26 +11,17 @@
  * Threads start once the programs run so far say that it pays. The caller's thread works as well,
  * and it alone asks opt.interrupted. Memory comes from the caller's allocator under a lock. */
 #include "ir/interp_impl.h"
+#include "ir/threads.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #define MAX_THREADS   64
 #define PARALLEL_WORK (UINT64_C(1) << 23) /* of all that is left: some milliseconds */
 #define MAX_BYTES     (UINT64_C(1) << 30) /* that all threads take for values */
-#define WAIT_NS       20000000            /* between two questions to opt.interrupted */
 
 struct interp_team {
-  const struct mem_alloc *mem;
-  pthread_mutex_t memory; /* who allocates */
-  pthread_mutex_t lock;   /* of n_running */
-  pthread_cond_t done;
-  uint32_t n_running;
+  struct worker *workers;
   uint64_t n; /* programs */
   uint64_t max_steps;
   atomic_uint_fast64_t next, steps;
@@ -43,10 +34,8 @@ struct worker {
   struct interp in;
   struct interp_team *team;
   struct arena arena;
-  struct mem_alloc mem;
   struct diag_sink diags;
   const struct interp *from;
-  pthread_t thread;
 };
 
 /* ---- which kernels ---- */
@@ -89,11 +78,7 @@ void interp_threads_prepare(struct interp *in) {
 }
 
 static uint32_t thread_count(const struct interp *in, uint64_t left) {
-  uint64_t n = in->opt.threads;
-  if (!n) {
-    cpu_set_t cpus;
-    n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint64_t)CPU_COUNT(&cpus) : 1;
-  }
+  uint64_t n = in->opt.threads ? in->opt.threads : ir_processors();
   uint64_t bytes = in->scratch_bytes;
   for (uint32_t s = 1; s <= in->n_slots; s++)
     bytes += in->buf_bytes[s];
@@ -101,16 +86,6 @@ static uint32_t thread_count(const struct interp *in, uint64_t left) {
     n = MAX_BYTES / (bytes + 1);
   n = n < left ? n : left;
   return (uint32_t)(n < MAX_THREADS ? n : MAX_THREADS);
-}
-
-/* ---- memory ---- */
-
-static void *locked(void *user, void *p, size_t old_size, size_t new_size) {
-  struct interp_team *t = user;
-  pthread_mutex_lock(&t->memory);
-  p = t->mem->fn(t->mem->user, p, old_size, new_size);
-  pthread_mutex_unlock(&t->memory);
-  return p;
 }
 
 /* A worker's own interpreter: shares the module, the plan and the tensors. */
@@ -253,68 +228,19 @@ static void run_share(void *user) {
   atomic_fetch_add(&t->steps, w->in.steps - w->in.steps_told);
 }
 
-static void run_worker(struct worker *w) {
+static void run_worker(void *user, uint32_t k) {
+  struct interp_team *t = user;
+  struct worker *w = &t->workers[k];
   if (!arena_guard(&w->arena, run_share, w)) {
-    atomic_store(&w->team->failed, true);
-    atomic_store(&w->team->stop, true);
+    atomic_store(&t->failed, true);
+    atomic_store(&t->stop, true);
   }
 }
 
-static void *thread_main(void *user) {
-  struct worker *w = user;
-  run_worker(w);
-  pthread_mutex_lock(&w->team->lock);
-  w->team->n_running--;
-  pthread_cond_signal(&w->team->done);
-  pthread_mutex_unlock(&w->team->lock);
-  return NULL;
-}
-
-/* Waits for the others, and goes on asking whether to stop. */
-static void wait_for_all(struct worker *caller) {
-  struct interp_team *t = caller->team;
-  struct ir_op last = ir_block_at(caller->in.m, caller->in.m->body)->last;
-  pthread_mutex_lock(&t->lock);
-  while (t->n_running) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WAIT_NS;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      until.tv_sec++;
-    }
-    if (pthread_cond_timedwait(&t->done, &t->lock, &until) != ETIMEDOUT)
-      continue;
-    pthread_mutex_unlock(&t->lock);
-    interp_team_poll(&caller->in, last);
-    pthread_mutex_lock(&t->lock);
-  }
-  pthread_mutex_unlock(&t->lock);
-}
-
-/* Starts threads for workers 1 and up, works as worker 0, waits. Signals go to the caller. */
-static void run_all(struct interp_team *t, struct worker *workers, uint32_t n) {
-  sigset_t all, before;
-  uint32_t started = 1;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (; started < n; started++) {
-    pthread_mutex_lock(&t->lock);
-    t->n_running++;
-    pthread_mutex_unlock(&t->lock);
-    if (pthread_create(&workers[started].thread, NULL, thread_main, &workers[started]) != 0) {
-      pthread_mutex_lock(&t->lock);
-      t->n_running--; /* fewer will do */
-      pthread_mutex_unlock(&t->lock);
-      break;
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  workers[0].in.is_caller = true;
-  run_worker(&workers[0]);
-  wait_for_all(&workers[0]);
-  for (uint32_t k = 1; k < started; k++)
-    pthread_join(workers[k].thread, NULL);
+/* While the caller waits for the others, it goes on asking whether to stop. */
+static void poll_caller(void *user) {
+  struct interp *in = &((struct interp_team *)user)->workers[0].in;
+  interp_team_poll(in, ir_block_at(in->m, in->m->body)->last);
 }
 
 /* Whether all programs are done, and nothing has to be done again one by one. */
@@ -341,31 +267,30 @@ bool interp_run_parallel(struct interp *in, uint64_t first, uint64_t n) {
     return false;
   struct interp_team *t = ARENA_NEW(in->arena, struct interp_team);
   struct worker *workers = ARENA_ARRAY(in->arena, struct worker, n_threads);
-  t->mem = in->arena->mem;
+  const struct mem_alloc *mem = ir_locked_mem_new(in->arena->mem);
+  if (!mem)
+    return false;
+  t->workers = workers;
   t->n = n;
   t->max_steps = in->opt.max_steps;
   atomic_init(&t->next, first);
   atomic_init(&t->steps, in->steps);
   atomic_init(&t->stop, false);
   atomic_init(&t->failed, false);
-  if (pthread_mutex_init(&t->memory, NULL) != 0)
-    return false;
-  pthread_mutex_init(&t->lock, NULL);
-  pthread_cond_init(&t->done, NULL);
   bool ok = true;
   for (uint32_t k = 0; k < n_threads; k++) {
     struct worker *w = &workers[k];
     w->team = t;
     w->from = in;
-    w->mem = (struct mem_alloc){locked, t};
-    arena_init(&w->arena, &w->mem, NULL);
-    ok = diag_init(&w->diags, &w->mem) && ok;
+    arena_init(&w->arena, mem, NULL);
+    ok = diag_init(&w->diags, mem) && ok;
     ok = ok && arena_guard(&w->arena, set_up, w);
   }
   struct snapshot before = {in, &workers[0].arena, NULL};
   ok = ok && arena_guard(&workers[0].arena, take_snapshot, &before);
   if (ok) {
-    run_all(t, workers, n_threads);
+    workers[0].in.is_caller = true;
+    ir_run_threads(n_threads, run_worker, poll_caller, t);
     ok = t->interrupted || all_well(in, t, workers, n_threads);
     if (!ok)
       restore(&before);
@@ -378,9 +303,7 @@ bool interp_run_parallel(struct interp *in, uint64_t first, uint64_t n) {
     diag_free(&workers[k].diags);
     arena_free(&workers[k].arena);
   }
-  pthread_cond_destroy(&t->done);
-  pthread_mutex_destroy(&t->lock);
-  pthread_mutex_destroy(&t->memory);
+  ir_locked_mem_free(mem);
   if (ok && t->interrupted)
     interp_fail(in, t->interrupted_at, DIAG_INTERRUPTED, "interrupted while interpreting");
   return ok;
