@@ -16,6 +16,7 @@
 #include "ir/resource.h"
 
 enum { WROTE = 1, READ = 2, ATOMIC = 4 };
+#define MANY UINT32_MAX
 
 /* The atomics on a tensor since the last barrier; unit: the loop over registers, or the op; turn:
  * of the loops around it. */
@@ -29,7 +30,8 @@ struct sync {
   struct arena *a;
   uint32_t n; /* resources, then params (tensors) */
   uint8_t *state;
-  bool *written_tensor;    /* per param: is it written to? */
+  uint32_t *stored_at;  /* per param: location of the store that WROTE speaks of; MANY: several */
+  bool *written_tensor; /* per param: is it written to? */
   struct atomics *atomics; /* per state */
   uint32_t turn;
 };
@@ -110,6 +112,16 @@ static void access_atomic(struct sync *s, struct ir_op o, uint32_t what) {
   s->atomics[what] = now;
 }
 
+/* Another store to the tensor may have other threads write the same element: the later one is to
+ * last. The pieces of one store have one location. */
+static void access_store(struct sync *s, struct ir_op o, uint32_t param) {
+  uint32_t what = s->m->res.n + param, loc = ir_op_at(s->m, o)->loc;
+  if ((s->state[what] & WROTE) && s->stored_at[param] != loc)
+    barrier_before(s, o);
+  access(s, o, what, WROTE);
+  s->stored_at[param] = loc;
+}
+
 static void visit(struct sync *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode copy = *ir_op_at(m, o), *n = &copy; /* the table of ops may move */
@@ -129,7 +141,7 @@ static void visit(struct sync *s, struct ir_op o) {
     if (s->written_tensor[param])
       access(s, o, m->res.n + param, READ);
     return;
-  case IR_GSTORE: access(s, o, m->res.n + root_param(m, n->in[0]), WROTE); return;
+  case IR_GSTORE: access_store(s, o, root_param(m, n->in[0])); return;
   case IR_GATOMIC: access_atomic(s, o, m->res.n + root_param(m, n->in[0])); return;
   default: break;
   }
@@ -146,14 +158,23 @@ static void visit(struct sync *s, struct ir_op o) {
 struct saved {
   uint8_t *state;
   struct atomics *atomics;
+  uint32_t *stored_at;
 };
 
 static struct saved save(const struct sync *s) {
   return (struct saved){arena_copy(s->a, s->state, s->n),
-                        arena_copy(s->a, s->atomics, s->n * sizeof *s->atomics)};
+                        arena_copy(s->a, s->atomics, s->n * sizeof *s->atomics),
+                        arena_copy(s->a, s->stored_at, s->m->params.n * sizeof *s->stored_at)};
 }
 
 static void merge(struct sync *s, const struct saved *other) {
+  for (uint32_t k = 0; k < s->m->params.n; k++) {
+    uint32_t what = s->m->res.n + k;
+    if (!(s->state[what] & WROTE))
+      s->stored_at[k] = other->stored_at[k];
+    else if ((other->state[what] & WROTE) && other->stored_at[k] != s->stored_at[k])
+      s->stored_at[k] = MANY;
+  }
   for (uint32_t i = 0; i < s->n; i++) {
     struct atomics *x = &s->atomics[i];
     const struct atomics *y = &other->atomics[i];
@@ -177,6 +198,7 @@ static void walk_op(struct sync *s, struct ir_op o) {
     struct saved after = save(s);
     memcpy(s->state, before.state, s->n);
     memcpy(s->atomics, before.atomics, s->n * sizeof *s->atomics);
+    memcpy(s->stored_at, before.stored_at, s->m->params.n * sizeof *s->stored_at);
     walk(s, n.blocks[1]);
     merge(s, &after);
     return;
@@ -203,6 +225,7 @@ static void walk(struct sync *s, struct ir_block b) {
 bool cg_pass_insert_barriers(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   struct sync s = {.m = m, .a = ctx->scratch, .n = m->res.n + m->params.n};
   s.state = ARENA_ARRAY(s.a, uint8_t, s.n + 1);
+  s.stored_at = ARENA_ARRAY(s.a, uint32_t, m->params.n + 1);
   s.written_tensor = ARENA_ARRAY(s.a, bool, m->params.n + 1);
   s.atomics = ARENA_ARRAY(s.a, struct atomics, s.n + 1);
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
