@@ -1,14 +1,17 @@
 /* A case in the algebraic domain: the kernel as traced, after the tile passes, with its loops cut
- * (ir/merge.h) and as scheduled for the target gives the same payloads to the bit
- * (docs/numerics.md). No oracle takes part. */
+ * (ir/merge.h) and as scheduled for the target, and its machine code on the emulator give the same
+ * payloads to the bit (docs/numerics.md). No oracle takes part. */
 #include "api/api.h"
+#include "codegen/emu.h"
 
 #include <string.h>
 
 struct stage {
   const char *what; /* as people read it */
   const struct ir_module *m;
-  bool cut;   /* loops run in parts */
+  bool cut; /* loops run in parts */
+  bool emu; /* machine code, in this interleaving: */
+  uint32_t run;
   void **out; /* by argument: dense elements, NULL where not an output */
 };
 
@@ -32,6 +35,80 @@ static void *dense_of(const struct api_arg *arg, const double *input, struct are
     p[i] = interp_embed(input[i]);
   return p;
 }
+
+/* ---- memory with the case's strides, which machine code was made for ---- */
+
+/* Offsets of the first and behind the last element, counted in elements from element 0. */
+static void span_of(const struct api_arg *arg, int64_t *lo, int64_t *hi) {
+  *lo = *hi = 0;
+  for (uint32_t d = 0; d < arg->rank; d++) {
+    int64_t far = arg->dim[d] ? (arg->dim[d] - 1) * arg->stride[d] : 0;
+    *(far < 0 ? lo : hi) += far;
+  }
+  *hi += 1;
+}
+
+static void copy_element(const struct api_arg *arg, void *to, int64_t i, const void *from,
+                         int64_t j) {
+  if (is_payload(arg))
+    ((int64_t *)to)[i] = ((const int64_t *)from)[j];
+  else
+    num_store_int(arg->dtype, to, i, num_load_int(arg->dtype, from, j));
+}
+
+/* Dense elements to their places in memory, or back. memory: of the element at offset lo. */
+static void spread(const struct api_arg *arg, void *dense, void *memory, int64_t lo, bool back) {
+  int64_t n = api_elements(arg), at[IR_MAX_RANK] = {0}, e = -lo;
+  for (int64_t i = 0; i < n; i++) {
+    if (back)
+      copy_element(arg, dense, i, memory, e);
+    else
+      copy_element(arg, memory, e, dense, i);
+    for (uint32_t d = arg->rank; d-- > 0;) {
+      e += arg->stride[d];
+      if (++at[d] < arg->dim[d])
+        break;
+      e -= at[d] * arg->stride[d];
+      at[d] = 0;
+    }
+  }
+}
+
+/* The tensor in memory of its own, as the case has it. */
+static void *place(const struct api_arg *arg, void *dense, struct interp_tensor *t,
+                   struct arena *a) {
+  int64_t lo, hi;
+  span_of(arg, &lo, &hi);
+  size_t bytes = (size_t)dtype_bytes(is_payload(arg) ? DT_S64 : arg->dtype, hi - lo + 1);
+  void *memory = arena_get0(a, bytes);
+  spread(arg, dense, memory, lo, false);
+  memcpy(t->stride, arg->stride, sizeof t->stride);
+  t->data = memory;
+  t->offset = -lo;
+  return memory;
+}
+
+static bool emulate(const struct api_problem *p, const struct stage *s, struct interp_arg *args,
+                    struct arena *a, uint64_t seed) {
+  struct kiln_context *ctx = p->file->own.ctx;
+  void **memory = ARENA_ARRAY(a, void *, p->n_args + 1);
+  struct emu_options opt = {.domain = INTERP_ALGEBRAIC,
+                            .max_steps = ctx->opt.max_steps,
+                            .interrupted = api_interrupted,
+                            .user = ctx};
+  emu_choose_run(&opt, s->run, seed);
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (args[i].tensor.data)
+      memory[i] = place(&p->args[i], args[i].tensor.data, &args[i].tensor, a);
+  if (!emu_run(s->m, args, p->n_args, &opt, NULL, &ctx->diags, &ctx->mem))
+    return false;
+  for (uint32_t i = 0; i < p->n_args; i++)
+    if (s->out[i])
+      spread(&p->args[i], s->out[i], memory[i], -args[i].tensor.offset, true);
+  return true;
+}
+
+/* ---- stages ---- */
 
 static enum kiln_status run_stage(const struct api_problem *p, double **inputs, struct arena *a,
                                   uint64_t grid_seed, struct stage *s) {
@@ -61,9 +138,9 @@ static enum kiln_status run_stage(const struct api_problem *p, double **inputs, 
                                .interrupted = api_interrupted,
                                .user = ctx};
   struct api_mark before = api_mark(ctx);
-  return interp_run(s->m, args, p->n_args, &opt, &ctx->diags, &ctx->mem)
-             ? KILN_OK
-             : api_failure_since(ctx, before);
+  bool ok = s->emu ? emulate(p, s, args, a, grid_seed)
+                   : interp_run(s->m, args, p->n_args, &opt, &ctx->diags, &ctx->mem);
+  return ok ? KILN_OK : api_failure_since(ctx, before);
 }
 
 static void put_payload(struct strbuf *b, const struct api_arg *arg, const void *data, int64_t i) {
@@ -131,8 +208,9 @@ static enum kiln_status schedule(const struct kiln_variant *v, struct arena *a,
 }
 
 enum kiln_status api_compare_algebraic(const struct api_problem *p, const struct kiln_variant *v,
-                                       double **inputs, struct arena *a, const char **agreed) {
-  struct stage stages[4] = {{.what = "as traced", .m = v->traced}};
+                                       double **inputs, bool emulated, struct arena *a,
+                                       const char **agreed) {
+  struct stage stages[4 + EMU_RUNS] = {{.what = "as traced", .m = v->traced}};
   uint32_t n = 1;
   const char *why = NULL;
   enum kiln_status st = KILN_OK;
@@ -145,6 +223,11 @@ enum kiln_status api_compare_algebraic(const struct api_problem *p, const struct
   } else { /* nothing that could be done to it: the order of the grid is left */
     stages[n++] = (struct stage){.what = "in another order of the grid", .m = v->traced};
   }
+  static const char *const emulations[EMU_RUNS] = {
+      "on the emulator, early", "on the emulator, late", "on the emulator, reversed",
+      "on the emulator, by seed", "on the emulator, by another seed"};
+  for (uint32_t run = 0; run < EMU_RUNS && emulated; run++)
+    stages[n++] = (struct stage){.what = emulations[run], .m = v->machine, .emu = true, .run = run};
   for (uint32_t k = 0; k < n && st == KILN_OK; k++)
     st = run_stage(p, inputs, a, k ? p->seed + 1 : 0, &stages[k]);
   if (st != KILN_OK)

@@ -255,17 +255,28 @@ bool api_is_exact(const struct ir_module *m, struct arena *a);
 /* The matrix products of the oracle under way (fe_host.matmul). */
 bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm);
 
+/* ---- emulate.c ---- */
+
+/* Runs the variant's machine module on the emulator, in each of its modes, on the images' memory,
+ * which the args point into; KILN_WRONG, reported, where modes leave different bits. print: what
+ * the kernel prints goes to the log, once. */
+enum kiln_status api_emulate(const struct api_problem *p, const struct kiln_variant *v,
+                             const struct interp_arg *args, struct api_image *images, bool print,
+                             struct arena *a);
+
 /* ---- algebra.c ---- */
 
 /* Runs the case in the algebraic domain at each stage that tile IR goes through and compares
- * outputs to the bit. inputs: as for references. *agreed: what agreed, as people read it; "" with
- * KILN_WRONG, after a report. */
+ * outputs to the bit; emulate: also the variant's machine module on the emulator, in each mode.
+ * inputs: as for references. *agreed: what agreed, as people read it; "" with KILN_WRONG, after a
+ * report. */
 enum kiln_status api_compare_algebraic(const struct api_problem *p, const struct kiln_variant *v,
-                                       double **inputs, struct arena *a, const char **agreed);
+                                       double **inputs, bool emulate, struct arena *a,
+                                       const char **agreed);
 
 /* ---- report.c ---- */
 
-/* Fills bound, text and json. dev: NULL on the interpreter. */
+/* Fills bound, text and json. dev: NULL where no GPU took part. */
 void api_report_text(struct kiln_report *r, const struct api_problem *p,
                      const struct kiln_variant *v, struct rt_device *dev, struct arena *a);
 

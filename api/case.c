@@ -152,7 +152,8 @@ static bool inputs_are_whole(const struct case_run *r) {
 
 /* ---- running ---- */
 
-static enum kiln_status run_interp(struct case_run *r) {
+/* The arguments on the host: tensors lie in the images. */
+static struct interp_arg *host_args(struct case_run *r) {
   struct api_problem *p = &r->p;
   struct interp_arg *args = ARENA_ARRAY(r->a, struct interp_arg, p->n_args + 1);
   for (uint32_t i = 0; i < p->n_args; i++) {
@@ -170,6 +171,12 @@ static enum kiln_status run_interp(struct case_run *r) {
     memcpy(t->dim, arg->dim, sizeof t->dim);
     memcpy(t->stride, arg->stride, sizeof t->stride);
   }
+  return args;
+}
+
+static enum kiln_status run_interp(struct case_run *r) {
+  struct api_problem *p = &r->p;
+  struct interp_arg *args = host_args(r);
   struct interp_options opt = {.domain = INTERP_ROUNDED,
                                .grid_seed = p->seed + 1,
                                .check_races = true,
@@ -183,6 +190,10 @@ static enum kiln_status run_interp(struct case_run *r) {
   return interp_run(r->v->tile, args, p->n_args, &opt, &r->ctx->diags, &r->ctx->mem)
              ? KILN_OK
              : api_failure_since(r->ctx, before);
+}
+
+static enum kiln_status run_emu(struct case_run *r) {
+  return api_emulate(&r->p, r->v, host_args(r), r->images, !r->again, r->a);
 }
 
 static enum kiln_status upload(struct case_run *r) {
@@ -258,6 +269,10 @@ static enum kiln_status run_gpu(struct case_run *r) {
   return st;
 }
 
+static enum kiln_status run_there(struct case_run *r) {
+  return r->on == KILN_ON_GPU ? run_gpu(r) : r->on == KILN_ON_EMU ? run_emu(r) : run_interp(r);
+}
+
 /* ---- what was not written ---- */
 
 /* A kernel may well compute the number that the poison of an integer is. Where it is found in an
@@ -286,7 +301,7 @@ static enum kiln_status find_unwritten(struct case_run *r) {
         api_image_store(&r->images[i], &p->args[i], r->inputs[i]);
     }
   r->again = true;
-  enum kiln_status st = r->on == KILN_ON_GPU ? run_gpu(r) : run_interp(r);
+  enum kiln_status st = run_there(r);
   r->again = false;
   for (uint32_t i = 0; i < p->n_args; i++) {
     if (r->unwritten[i])
@@ -519,7 +534,7 @@ static enum kiln_status run_once(struct case_run *r, bool small) {
   enum kiln_status st = make_inputs(r, small);
   if (st != KILN_OK)
     return st;
-  return r->on == KILN_ON_GPU ? run_gpu(r) : run_interp(r);
+  return run_there(r);
 }
 
 /* Integer-valued inputs, judged bitwise, where that is possible. Gives back what it takes. */
@@ -567,11 +582,12 @@ static enum kiln_status run_steps(struct case_run *r) {
     return st;
   bool algebraic = (r->flags & KILN_CASE_ALGEBRAIC) != 0;
   bool verify = (r->flags & KILN_CASE_VERIFY) != 0 && !algebraic;
-  if (algebraic && r->on != KILN_ON_INTERP) {
-    API_ERROR(r->ctx, USAGE, "the algebraic domain is the interpreter's: not on a GPU");
+  if (algebraic && r->on == KILN_ON_GPU) {
+    API_ERROR(r->ctx, USAGE,
+              "the algebraic domain is the interpreter's and the emulator's: not on a GPU");
     return KILN_INVALID;
   }
-  if ((verify || r->on == KILN_ON_INTERP) &&
+  if ((verify || algebraic || r->on == KILN_ON_INTERP) &&
       !api_stage_upto(r->v, IR_SCHEDULED_STAGE,
                       verify ? "verification (--no-verify leaves it out)" : "the interpreter"))
     return KILN_INVALID;
@@ -581,13 +597,16 @@ static enum kiln_status run_steps(struct case_run *r) {
   if ((st = make_images(r)) != KILN_OK)
     return st;
   r->report = &r->draft;
-  r->report->device = "interpreter";
+  r->report->device = r->on == KILN_ON_EMU ? "emulator" : "interpreter";
+  if (r->on == KILN_ON_EMU && (st = api_lower(r->v)) != KILN_OK)
+    return st;
   if (r->on == KILN_ON_GPU && (st = prepare_gpu(r)) != KILN_OK)
     return st;
   if (algebraic) {
     if ((st = make_inputs(r, false)) != KILN_OK)
       return st;
-    return api_compare_algebraic(p, r->v, r->inputs, r->a, &r->report->algebraic);
+    return api_compare_algebraic(p, r->v, r->inputs, r->on == KILN_ON_EMU, r->a,
+                                 &r->report->algebraic);
   }
   struct api_reference ref = {0};
   if (verify && (r->flags & KILN_CASE_EXACT) && api_is_exact(r->v->tile, r->a) &&

@@ -120,10 +120,11 @@ static bool where(const struct cli_options *o, struct kiln_context *ctx, enum ki
   }
   if (algebraic) {
     *flags = KILN_CASE_ALGEBRAIC;
-    *on = KILN_ON_INTERP;
-    if (!o->on || strcmp(o->on, "interp") == 0)
+    *on = o->on && strcmp(o->on, "emu") == 0 ? KILN_ON_EMU : KILN_ON_INTERP;
+    if (!o->on || strcmp(o->on, "interp") == 0 || *on == KILN_ON_EMU)
       return true;
-    fprintf(stderr, "kiln: --domain algebraic is the interpreter's: --on interp\n");
+    fprintf(stderr, "kiln: --domain algebraic is the interpreter's and the emulator's: --on interp "
+                    "or --on emu\n");
     return false;
   }
   if (!o->on) {
@@ -132,10 +133,14 @@ static bool where(const struct cli_options *o, struct kiln_context *ctx, enum ki
     *on = gpu ? KILN_ON_GPU : KILN_ON_INTERP;
     return true;
   }
-  *on = strcmp(o->on, "gpu") == 0 ? KILN_ON_GPU : KILN_ON_INTERP;
-  if (strcmp(o->on, "gpu") == 0 || strcmp(o->on, "interp") == 0)
-    return true;
-  fprintf(stderr, "kiln: --on takes interp or gpu, got `%s`\n", o->on);
+  static const char *const places[] = {
+      [KILN_ON_INTERP] = "interp", [KILN_ON_GPU] = "gpu", [KILN_ON_EMU] = "emu"};
+  for (size_t k = 0; k < sizeof places / sizeof places[0]; k++)
+    if (strcmp(o->on, places[k]) == 0) {
+      *on = (enum kiln_on)k;
+      return true;
+    }
+  fprintf(stderr, "kiln: --on takes interp, emu or gpu, got `%s`\n", o->on);
   return false;
 }
 

@@ -132,7 +132,9 @@ KILN_API const char *kiln_file_describe(struct kiln_file *file, const char *kern
 
 /* ---- variants ---- */
 
-enum kiln_on { KILN_ON_INTERP, KILN_ON_GPU };
+/* EMU: the machine code that the variant is lowered to, on an emulator of the GPU: every mode of it
+ * must leave the same bits (docs/ir.md). */
+enum kiln_on { KILN_ON_INTERP, KILN_ON_GPU, KILN_ON_EMU };
 
 /* What is asked of a kernel. Lists of "KEY=VALUE" texts as on the command line; all may be empty.
  * They replace what the case says of the same name. */
@@ -280,9 +282,9 @@ struct kiln_report {
   double ratio_low, ratio_high;      /* 95% interval of ratio_flushed */
   double flops, bytes;               /* of the case: matrix operations; least memory traffic */
   const char *bound;                 /* one line: what bounds it */
-  const char *device;                /* "NVIDIA H200, driver 580.159.04", or "interpreter" */
-  const char *text;                  /* the whole report as people read it */
-  const char *json;                  /* and as one JSON object */
+  const char *device; /* "NVIDIA H200, driver 580.159.04", "interpreter", "emulator" */
+  const char *text;   /* the whole report as people read it */
+  const char *json;   /* and as one JSON object */
   /* KILN_CASE_ALGEBRAIC: the stages that agreed, "as traced, after the tile passes, with loops cut
    * and merged and as scheduled", or "" where they did not; else NULL. */
   const char *algebraic;
@@ -296,8 +298,9 @@ enum kiln_case_flags {
   KILN_CASE_TIME = 4,  /* GPU only; with KILN_CASE_PEERS beside cuBLAS or a copy: see `peer` */
   KILN_CASE_PEERS = 8,
   /* Instead of all that, in the interpreter: the kernel as traced, after the tile passes, with its
-   * loops cut and merged and as scheduled gives the same bits in the algebraic domain
-   * (docs/numerics.md). Inputs are made as ever, then embedded. */
+   * loops cut and merged and as scheduled, on the emulator also its machine code in every mode,
+   * gives the same bits in the algebraic domain (docs/numerics.md). Inputs are made as ever, then
+   * embedded. */
   KILN_CASE_ALGEBRAIC = 16,
 };
 

@@ -50,7 +50,7 @@ expect 'not KEY=VALUE' 2 'expected KEY=VALUE' "$KILN" run "$GEMM" --shape 12
 expect 'not a number' 2 'whole number' "$KILN" run "$GEMM" --seed x
 expect 'file missing' 2 'FILE is missing' "$KILN" run
 expect 'two files' 2 'one argument too many' "$KILN" check "$GEMM" "$GEMM"
-expect 'bad --on' 2 'interp or gpu' "$KILN" run "$GEMM" --on moon
+expect 'bad --on' 2 'interp, emu or gpu' "$KILN" run "$GEMM" --on moon
 expect 'no decimal number' 2 'whole number' "$KILN" run "$GEMM" --seed 0x10
 expect 'number too large' 2 'below 2\^31, got .4294967296.' "$KILN" run "$GEMM" --case 4294967296
 expect 'the item at fault' 2 'KEY=VALUE,... at .=3.' "$KILN" run "$GEMM" --shape M=1,=3,N=4
@@ -178,6 +178,10 @@ expect 'tests in the algebraic domain' 0 '\(algebraic\)' \
   "$KILN" test "$SRC/kernels_ref/softmax.lua" --domain algebraic
 expect 'unknown domain' 2 'rounded or algebraic, got .real.' \
   "$KILN" run "$GEMM" --kernel gemm --domain real
+expect 'emulator' 0 'on emulator' \
+  "$KILN" run "$GEMM" --kernel gemm --on emu --exact --shape M=33,N=17,K=9
+expect 'emulator, algebraic' 0 'on the emulator, by seed' \
+  "$KILN" run "$GEMM" --kernel gemm --on emu --domain algebraic --shape M=33,N=17,K=9
 expect 'algebraic on a GPU' 2 'interpreter' \
   "$KILN" run "$GEMM" --kernel gemm --domain algebraic --on gpu
 expect 'json' 0 '^\{"kernel":"gemm".*"level":"verified"' \

@@ -383,22 +383,111 @@ struct mach_result cg_test_run(struct cg_test *t) {
   return mach_run(t->machine, &args);
 }
 
-void cg_test_compare(struct cg_test *t, double tolerance) {
-  struct interp_options opt = {.domain = INTERP_ROUNDED};
-  if (!interp_run(t->tile, t->ref, t->tile->args.n, &opt, &t->diags, &mem_libc))
-    fail_msg("%s", cg_test_messages(t));
-  struct mach_result r = cg_test_run(t);
-  if (!r.ok) {
-    struct strbuf text = {.arena = &t->mem.arena};
-    if (getenv("KILN_SHOW"))
-      ir_print(t->machine, (struct ir_print_options){0}, &text);
-    fputs(sb_str(&text), stderr); /* a failure's message is cut */
-    fail_msg("program %llu, %s", (unsigned long long)t->what, r.error);
-  }
+struct cg_emulation cg_test_emulate(struct cg_test *t, enum emu_mode mode, uint64_t seed) {
+  struct emu_options opt = {.mode = mode, .seed = seed};
+  struct cg_emulation r = {.error = ""};
+  diag_clear(&t->diags);
+  if (!emu_run(t->machine, t->arg, t->tile->args.n, &opt, &r.stats, &t->diags, &mem_libc))
+    r.error = cg_test_messages(t);
+  return r;
+}
+
+static void compare_outputs(struct cg_test *t, double tolerance) {
   for (uint32_t k = 0; k < t->tile->args.n; k++) {
     enum ir_arg_kind kind = t->tile->args.at[k].kind;
     if (t->base[k] && (kind == IR_ARG_OUT || kind == IR_ARG_INOUT))
       compare_output(t, k, tolerance);
+  }
+}
+
+static void fail_run(struct cg_test *t, const char *who, const char *error) {
+  struct strbuf text = {.arena = &t->mem.arena};
+  if (getenv("KILN_SHOW"))
+    ir_print(t->machine, (struct ir_print_options){0}, &text);
+  fputs(sb_str(&text), stderr);
+  fail_msg("program %llu, %s: %s", (unsigned long long)t->what, who, error);
+}
+
+void cg_test_compare(struct cg_test *t, double tolerance) {
+  struct interp_options opt = {.domain = INTERP_ROUNDED, .check_races = true};
+  void *before[16] = {NULL};
+  for (uint32_t k = 0; k < t->tile->args.n; k++)
+    if (t->base[k])
+      before[k] = arena_copy(&t->mem.arena, t->base[k], t->alloc[k]);
+  bool racy = !interp_run(t->tile, t->ref, t->tile->args.n, &opt, &t->diags, &mem_libc);
+  for (uint32_t i = 0; i < t->diags.list.n && racy; i++)
+    if (t->diags.list.at[i].id != DIAG_RACE)
+      fail_msg("%s", cg_test_messages(t));
+  struct mach_result r = cg_test_run(t);
+  if (!r.ok)
+    fail_run(t, "executor", r.error);
+  compare_outputs(t, tolerance);
+  if (racy) /* right only where programs run in order, as they do in the executor */
+    return;
+  for (uint32_t k = 0; k < t->tile->args.n; k++)
+    if (t->base[k])
+      memcpy(t->base[k], before[k], t->alloc[k]);
+  enum emu_mode mode = (enum emu_mode)(t->what % EMU_MODES);
+  struct cg_emulation e = cg_test_emulate(t, mode, t->what);
+  if (*e.error)
+    fail_run(t, emu_mode_name(mode), e.error);
+  compare_outputs(t, tolerance);
+}
+
+/* A tensor's memory as payloads, in the same strides; ints as they are. */
+static void payloads(struct cg_test *t, uint32_t k, struct interp_arg *out) {
+  struct arena *a = &t->mem.arena;
+  *out = t->arg[k];
+  struct interp_tensor *x = &out->tensor;
+  if (!t->base[k])
+    return;
+  size_t head = (size_t)((char *)x->data - (char *)t->base[k]);
+  if (!dtype_is_float(x->dtype)) {
+    x->data = (char *)arena_copy(a, t->base[k], t->alloc[k]) + head;
+    return;
+  }
+  size_t size = (size_t)dtype_bytes(x->dtype, 1), n = t->alloc[k] / size;
+  int64_t *p = ARENA_ARRAY(a, int64_t, n + 1);
+  for (size_t i = 0; i < n; i++) {
+    t->seed = t->seed * 6364136223846793005u + 1442695040888963407u;
+    p[i] = (int64_t)(t->seed ^ t->seed >> 29);
+    if (next_int(t, 0, 3) == 0)
+      p[i] = next_int(t, -2, 2);
+  }
+  x->data = p + head / size;
+  x->dtype = DT_S64;
+}
+
+void cg_test_compare_algebra(struct cg_test *t, uint32_t runs) {
+  uint32_t n = t->tile->args.n;
+  struct interp_arg ref[16], arg[16];
+  struct interp_options opt = {.domain = INTERP_ALGEBRAIC};
+  uint64_t seed = t->seed;
+  for (uint32_t k = 0; k < n; k++)
+    payloads(t, k, &ref[k]);
+  if (!interp_run(t->tile, ref, n, &opt, &t->diags, &mem_libc))
+    fail_msg("%s", cg_test_messages(t));
+  for (uint32_t r = 0; r < runs; r++) {
+    struct emu_options e = {
+        .domain = INTERP_ALGEBRAIC, .mode = (enum emu_mode)(r % EMU_MODES), .seed = r};
+    t->seed = seed;
+    for (uint32_t k = 0; k < n; k++)
+      payloads(t, k, &arg[k]);
+    if (!emu_run(t->machine, arg, n, &e, NULL, &t->diags, &mem_libc))
+      fail_run(t, emu_mode_name(e.mode), cg_test_messages(t));
+    for (uint32_t k = 0; k < n; k++) {
+      if (!t->base[k])
+        continue;
+      size_t head = (size_t)((char *)t->arg[k].tensor.data - (char *)t->base[k]);
+      size_t size = (size_t)dtype_bytes(t->arg[k].tensor.dtype, 1);
+      size_t each = arg[k].tensor.dtype == t->arg[k].tensor.dtype ? size : 8;
+      for (size_t i = 0; i < (t->alloc[k] - head) / size; i++)
+        if (memcmp((char *)arg[k].tensor.data + i * each, (char *)ref[k].tensor.data + i * each,
+                   each) != 0)
+          fail_msg("%s, %s: element %zu of the allocation is another payload than the "
+                   "interpreter's",
+                   ir_sym(t->tile, t->tile->args.at[k].name), emu_mode_name(e.mode), i);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #define KILN_TESTS_HELP_CG_H
 
 #include "codegen/cg.h"
+#include "codegen/emu.h"
 #include "help_mach.h"
 #include "help_rt.h"
 
@@ -46,11 +47,22 @@ void cg_test_facts(struct cg_test *t);
 bool cg_test_lower(struct cg_test *t, const char *target, const char *knobs);
 /* The scheduled module alone, or NULL: refused. */
 struct ir_module *cg_test_schedule(struct cg_test *t, const char *target, const char *knobs);
-/* Runs interpreter and machine IR; fails the test where outputs differ by more than `tolerance`
- * (relative to the larger of 1 and the value; 0: bit for bit) or where anything else is wrong. */
+/* Runs interpreter and machine IR, that in the executor of help_mach.h and in the emulator, in a
+ * mode that the number of the program chooses; fails the test where outputs differ by more than
+ * `tolerance` (relative to the larger of 1 and the value; 0: bit for bit) or where anything else is
+ * wrong. */
 void cg_test_compare(struct cg_test *t, double tolerance);
 /* The machine IR alone, on the arguments; outputs are not looked at. */
 struct mach_result cg_test_run(struct cg_test *t);
+/* The emulator in one mode, on the arguments: what it reported, "" where all was well. */
+struct cg_emulation {
+  const char *error; /* in the test's arena */
+  struct emu_stats stats;
+};
+struct cg_emulation cg_test_emulate(struct cg_test *t, enum emu_mode mode, uint64_t seed);
+/* Interpreter and emulator in the algebraic domain, on random payloads in the arguments' shapes and
+ * strides: fails the test where they differ, in any of `runs` modes and seeds. */
+void cg_test_compare_algebra(struct cg_test *t, uint32_t runs);
 /* All of the above. */
 void cg_check(const char *text, const char *dims, const char *layout, const char *knobs,
               double tolerance);

@@ -484,7 +484,7 @@ static void test_algebraic(void **state) {
                VERIFY, KILN_OK, NULL);
   assert_null(r->algebraic);
   help_api_expect(&t, kiln_run_case(file_of_test, NULL, KILN_ON_GPU, KILN_CASE_ALGEBRAIC, &r),
-                  KILN_INVALID, "the interpreter's: not on a GPU");
+                  KILN_INVALID, "the interpreter's and the emulator's: not on a GPU");
   stop(&t);
 }
 
@@ -514,7 +514,7 @@ static void test_algebraic_differs(void **state) {
     x[i] = i;
   v[0]->tile = v[1]->tile;
   const char *agreed = NULL;
-  enum kiln_status st = api_compare_algebraic(&p, v[0], inputs, &arena, &agreed);
+  enum kiln_status st = api_compare_algebraic(&p, v[0], inputs, false, &arena, &agreed);
   help_api_expect(&t, st, KILN_WRONG,
                   "output .Y. of kernel .k. is not the same .* as traced and after the tile "
                   "passes: 14 of 20 elements differ, the first at .6.: 18 and 6");

@@ -1,0 +1,361 @@
+/* Private to codegen/emu*.c: how a run is held.
+ *
+ * The module is turned into a flat program once (emu_plan.c): an array of instructions, control
+ * among them, whose operands are slots of 32 cells, one per lane. A worker (struct emu_unit) runs
+ * one cluster of blocks at a time; its agents take turns (emu_sched.c). What an agent needs to stop
+ * in the middle and go on later is in the agent.
+ *
+ * Every access to memory goes through emu_touch (emu_mem.c), which says where the bytes are or that
+ * the access is an error; what an access means for order is emu_race.c's. */
+#ifndef KILN_CODEGEN_EMU_IMPL_H
+#define KILN_CODEGEN_EMU_IMPL_H
+
+#include "codegen/emu.h"
+#include "base/num.h"
+#include "ir/cells.h"
+#include "ir/resource.h"
+
+#include <stdatomic.h>
+
+#define EMU_LANES    32u
+#define EMU_ALL      0xffffffffu /* every lane */
+#define EMU_SLOT     256u        /* bytes of a slot: 32 cells of 8 bytes at most */
+#define EMU_NO_LANE  255u        /* several lanes, or the warp as one */
+#define EMU_BARRIERS 16u
+
+/* ---- program ---- */
+
+/* Where an operand is: a slot of the agent, or one of the constants that all share. */
+typedef uint32_t emu_slot;
+#define EMU_CONST 0x80000000u
+
+struct emu_agent;
+struct emu_insn;
+typedef void emu_fn(struct emu_agent *a, const struct emu_insn *i);
+
+struct emu_insn {
+  emu_fn *fn;
+  struct ir_op op;
+  const struct ir_opnode *n;
+  const emu_slot *in, *out;
+  enum dtype in_dtype, out_dtype; /* of the last operand, of the first result */
+  const struct ir_res *res[3];    /* as the op lists them */
+  uint32_t target;                /* control: where to go on */
+  uint32_t n_moves;               /* control: values that change slots here */
+  const struct emu_move *moves;
+  bool follows;      /* its results are hollow where operands are */
+  const void *data;  /* what the op's function made of it (emu_plan.c) */
+  int64_t imm, imm2; /* the op's attribute or attributes; see emu_plan.c */
+};
+
+struct emu_move {
+  emu_slot from, to;
+  uint32_t bytes; /* of a cell */
+  bool late;      /* its source is a target of the same group: through a copy */
+};
+
+struct emu_plan {
+  struct emu_insn *insn;
+  uint32_t n_insns;
+  uint32_t n_slots, n_consts;
+  char *consts;
+  uint32_t max_depth, max_moves;
+  uint32_t granule; /* bytes of shared memory that one shadow stands for */
+  uint32_t unit;    /* bytes of shared memory per payload */
+  emu_slot *entry;  /* of the entry block's arguments */
+};
+
+/* ---- memory ---- */
+
+enum emu_proxy { EMU_GENERIC, EMU_ASYNC };
+enum emu_kind { EMU_READ, EMU_WRITE, EMU_ATOMIC };
+
+/* Who touched an element of a tensor that is written. block: number + 1, or one of these. */
+#define EMU_SEVERAL 0xffffffffu /* blocks */
+#define EMU_LAUNCH  0xfffffffeu /* written by the launch itself */
+struct emu_gshadow {
+  atomic_uint writer, reader, atomic; /* blocks */
+  /* Within the block: warps, and their clocks then. */
+  atomic_uint w_agent, w_clock, a_agent, a_clock, r_agent[2], r_clock[2];
+};
+
+/* Memory of an argument, or the workspace. Its addresses are made up: region k + 1 of 2^44 bytes,
+ * with the low bits of the true one, so that no pointer leads from one into another. */
+struct emu_region {
+  const char *name;
+  uint64_t va;    /* of element 0 */
+  int64_t lo, hi; /* bytes relative to va that belong to it */
+  char *data;     /* element 0 */
+  uint32_t size;  /* bytes per element */
+  bool payload;   /* data are payloads, one per `size` bytes */
+  bool writable;
+  bool unset;                 /* holds nothing until it is written */
+  struct emu_gshadow *shadow; /* of elements from lo on; NULL: not written by anybody */
+};
+#define EMU_REGION_BITS 44
+
+/* A place in memory: element j of dtype t is element j * step from `at`, as interp_load_cells
+ * counts. at is NULL after an error. */
+struct emu_ref {
+  char *at;
+  int64_t step;
+  uint32_t hollow; /* a bit per byte: nobody has written what is there */
+};
+
+/* Shared memory, per granule. */
+struct emu_granule {
+  uint32_t writer_op, clock;
+  uint16_t writer; /* agent */
+  uint8_t lane;
+  uint8_t flags;
+  uint16_t hollow; /* a bit per byte: written, but with nothing */
+};
+enum { EMU_INIT = 1, EMU_FLYING = 2, EMU_BY_ASYNC = 4 };
+struct emu_read {
+  uint32_t clock;
+  uint32_t op : 24, lane : 8;
+};
+
+/* ---- the run ---- */
+
+struct emu_team;
+
+struct emu {
+  const struct ir_module *m;
+  const struct emu_options *opt;
+  const struct interp_arg *args;
+  struct emu_plan plan;
+  struct emu_region *region; /* by argument, then the workspace */
+  uint32_t n_regions;
+  const struct recipe_step *step;
+  uint64_t grid;           /* blocks */
+  uint32_t cluster, warps; /* blocks of a cluster, warps of a block */
+  uint32_t n_agents;       /* of a cluster */
+  int64_t *param;          /* as cells: integers and addresses */
+  double *param_f;
+  int64_t *dims; /* scratch for binding */
+  bool serial;   /* blocks one after the other */
+};
+
+enum emu_state { EMU_READY, EMU_WAITS, EMU_DONE };
+
+struct emu_frag {
+  char *cells;      /* [element][lane] */
+  uint32_t *set;    /* lanes that hold something, per element */
+  uint32_t *hollow; /* of these, lanes where that is nothing */
+  uint32_t n;
+  enum cell cell;
+  enum dtype dtype;
+};
+
+struct emu_frame {
+  uint32_t saved, other; /* lanes */
+  int64_t k;
+};
+
+struct emu_copy {
+  struct emu_ref from;
+  uint64_t from_va;
+  uint32_t to, bytes, valid; /* bytes */
+  uint32_t lane, group;
+  bool landed;
+  const struct emu_insn *by;
+};
+
+struct emu_agent {
+  struct emu_unit *unit;
+  struct emu_cta *cta;
+  void (*run)(struct emu_agent *a, uint32_t budget); /* until it waits, ends or has no budget */
+  uint32_t id;                                       /* index of its clock */
+  enum emu_state state;
+  const struct emu_insn *at; /* what it does, or waits in */
+  char waits_for[64];        /* as people read it */
+  struct emu_bar *bar;       /* where it waits, if that is a barrier */
+  uint32_t *clock;           /* [n_agents] */
+  /* warps */
+  uint32_t warp, pc, active, depth;
+  char *cells;
+  uint32_t *hollow;   /* by slot: lanes */
+  bool any_hollow;    /* some lane of some slot or fragment is */
+  uint32_t hollow_op; /* where that began */
+  struct emu_frame *frame;
+  struct emu_frag *frag; /* by resource */
+  VEC(struct emu_copy) copies;
+  uint32_t group;     /* of copies, that is open */
+  struct strbuf line; /* that it prints */
+};
+
+struct emu_bar {
+  uint32_t arrived; /* threads */
+  uint32_t *clock;
+};
+
+struct emu_cta {
+  uint32_t rank; /* in the cluster */
+  uint64_t index;
+  char *smem;
+  int64_t *payload;
+  struct emu_granule *granule;
+  struct emu_read *read; /* [granule][agent] */
+  struct emu_bar bar[EMU_BARRIERS];
+  struct emu_agent *warp;
+};
+
+struct emu_unit {
+  const struct emu *e;
+  struct arena *arena;
+  struct diag_sink *diags;
+  struct emu_team *team; /* NULL: alone */
+  bool is_caller;
+  struct emu_cta *cta;
+  struct emu_agent *agent; /* [n_agents] */
+  char *temp;              /* moves in progress */
+  uint32_t *temp_hollow;
+  uint64_t rng;
+  uint64_t steps, steps_told, poll_at;
+  bool stopped; /* an error was reported, or the team stops */
+  bool counting;
+  struct emu_stats stats;
+};
+
+static inline void *emu_cells(const struct emu_agent *a, emu_slot p) {
+  return p & EMU_CONST ? a->unit->e->plan.consts + (size_t)(p & ~EMU_CONST) * EMU_SLOT
+                       : a->cells + (size_t)p * EMU_SLOT;
+}
+static inline const int64_t *emu_in_int(const struct emu_agent *a, const struct emu_insn *i,
+                                        uint32_t k) {
+  return emu_cells(a, i->in[k]);
+}
+static inline const uint8_t *emu_in_bool(const struct emu_agent *a, const struct emu_insn *i,
+                                         uint32_t k) {
+  return emu_cells(a, i->in[k]);
+}
+static inline enum cell emu_cell(const struct emu *e, enum dtype t) {
+  return cell_kind(e->opt->domain, t);
+}
+static inline enum dtype emu_dtype(const struct emu *e, struct ir_val v) {
+  return (enum dtype)ir_type_of(e->m, v).dtype;
+}
+static inline uint32_t emu_bytes(enum dtype t) {
+  return (dtype_bits(t) + 7) / 8;
+}
+/* Elements that a thread holds of a resource, if that is a fragment. */
+static inline uint32_t emu_frag_elems(const struct ir_module *m, uint32_t res) {
+  return m->res.at[res].kind == IR_RES_FRAG ? ir_frag_elems(m, &m->res.at[res]) : 0;
+}
+/* The lanes of `mask` whose cells in a bool slot are true. */
+static inline uint32_t emu_lanes(const uint8_t *cells, uint32_t mask) {
+  uint32_t lanes = 0;
+  for (uint32_t l = 0; l < EMU_LANES; l++)
+    lanes |= (uint32_t)(cells[l] != 0) << l;
+  return lanes & mask;
+}
+#define EMU_EACH_LANE(l, mask)                                                                     \
+  for (uint32_t l = 0, left_##l = (mask); left_##l; left_##l &= left_##l - 1)                      \
+    if ((l = (uint32_t)__builtin_ctz(left_##l)), true)
+
+/* emu_bind.c: symbols of the recipe, its checks, regions, parameters, workspace. False after an
+ * error. */
+bool emu_bind(struct emu *e, struct arena *a, struct diag_sink *diags);
+
+/* emu_plan.c: false after reporting an op that cannot be emulated. */
+bool emu_make_plan(struct emu *e, struct arena *a, struct diag_sink *diags);
+
+/* emu_sched.c: memory of a worker; runs cluster number k to its end (look at `stopped`). */
+void emu_unit_init(struct emu_unit *u);
+void emu_run_cluster(struct emu_unit *u, uint64_t k);
+/* The next number of the run's sequence, which the seed starts. */
+uint32_t emu_random(struct emu_unit *u);
+/* Stops the agent until something wakes it; what it waits for, as people read it. */
+void emu_wait(struct emu_agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void emu_wake(struct emu_agent *a);
+/* Barrier `id` of the agent's block, for `threads` threads: arrives, and waits for it. */
+void emu_bar_sync(struct emu_agent *a, uint32_t id, uint32_t threads);
+
+/* emu_exec.c: control, scalars, fragments. lookup: NULL for an op that is not emulated. */
+void emu_run_warp(struct emu_agent *a, uint32_t budget);
+emu_fn *emu_find_fn(enum ir_opcode opcode);
+/* Control instructions that the plan makes. */
+emu_fn emu_if, emu_else, emu_end, emu_for, emu_for_test, emu_next, emu_each, emu_each_next,
+    emu_while, emu_while_test, emu_exit;
+/* False after reporting that lanes have diverged at an instruction of the whole warp. */
+bool emu_need_all(struct emu_agent *a, const struct emu_insn *i);
+/* The value of an index operand, which must be the same in all active lanes. */
+bool emu_uniform(struct emu_agent *a, const struct emu_insn *i, uint32_t k, int64_t *value);
+
+/* emu_mem.c. elem: bytes of an element if it is a payload, else 0. */
+struct emu_ref emu_touch_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                                enum emu_proxy proxy, enum emu_kind kind, int64_t address,
+                                uint32_t bytes, uint32_t elem);
+struct emu_ref emu_touch_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                                enum emu_kind kind, uint64_t va, uint32_t bytes, uint32_t elem);
+/* Address in shared memory of an offset into the op's buffer, which must hold `bytes` there; -1
+ * after an error. */
+int64_t emu_buffer(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                   const struct ir_res *buf, int64_t offset, uint32_t bytes);
+/* Counts passes over the banks: address[k] of the lanes of `mask`, `bytes` each. */
+void emu_count_banks(struct emu_agent *a, struct emu_banks *banks, const int64_t *address,
+                     uint32_t mask, uint32_t bytes);
+emu_fn emu_gload, emu_gstore, emu_gatomic, emu_sload, emu_sstore;
+
+/* emu_copy.c: cp.async. */
+emu_fn emu_cp_async, emu_pipe_commit, emu_pipe_wait;
+
+/* emu_matrix.c. plan_mma: what an mma op's function takes as `data`, in `a`; NULL: no such
+ * instruction. */
+emu_fn emu_run_ldmatrix, emu_run_stmatrix, emu_run_unzip, emu_run_mma;
+const void *emu_plan_mma(const struct emu *e, struct ir_op o, struct arena *a);
+/* emu_exec.c: element k of a fragment: its cells, all lanes; NULL after an error. hollow: lanes in
+ * which what is written is nothing. */
+void *emu_frag_read(struct emu_agent *a, const struct emu_insn *i, struct emu_frag *f, int64_t k);
+void *emu_frag_write(struct emu_agent *a, const struct emu_insn *i, struct emu_frag *f, int64_t k,
+                     uint32_t hollow);
+static inline struct emu_frag *emu_frag_of(const struct emu_agent *a, const struct emu_insn *i,
+                                           uint32_t k) {
+  return &a->frag[i->n->res[k]];
+}
+
+/* emu_race.c. shared: false after reporting; *hollow: a bit per byte that is read.
+ * fly: the same for a copy that is issued, and from then
+ * on nobody may touch the bytes; land: they are written now. global: k: which element of the
+ * region's shadows. */
+bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                      enum emu_proxy proxy, enum emu_kind kind, uint32_t address, uint32_t bytes,
+                      uint32_t *hollow);
+bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
+                   uint32_t bytes);
+void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
+                    uint32_t bytes);
+bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                      enum emu_kind kind, struct emu_region *r, int64_t k);
+/* Vector clocks: what the agent did so far is in *to; what is in *from happened before what the
+ * agent does from here on. */
+void emu_release(struct emu_agent *a, uint32_t *to);
+void emu_acquire(struct emu_agent *a, const uint32_t *from);
+
+/* emu_hollow.c: values that come from memory that nothing has written. They may be computed with,
+ * as long as nothing depends on them: addresses, masks, branches, what is stored to tensors.
+ * follow: what the operands of an op without rules of its own make of its results. need: false
+ * after reporting that operand k is hollow in one of these lanes. */
+static inline uint32_t emu_hollow(const struct emu_agent *a, emu_slot p) {
+  return p & EMU_CONST ? 0 : a->hollow[p];
+}
+void emu_set_hollow(struct emu_agent *a, const struct emu_insn *i, emu_slot p, uint32_t lanes);
+void emu_follow(struct emu_agent *a, const struct emu_insn *i);
+bool emu_need(struct emu_agent *a, const struct emu_insn *i, uint32_t k, uint32_t lanes);
+void emu_store_hollow(struct emu_agent *a, uint32_t address, uint32_t bytes);
+
+/* emu_text.c. fail: reports at the instruction, naming block, warp and lane (EMU_NO_LANE: the
+ * warp), and stops the unit. also: a note at another op, for the error just reported. */
+void emu_fail(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, enum diag_id id,
+              const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+void emu_also(struct emu_agent *a, uint32_t op, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+const char *emu_agent_name(const struct emu_agent *a, char *out, size_t size);
+emu_fn emu_check, emu_gprint;
+
+/* emu_grid.c: all clusters, over threads where that pays. poll: of a unit, from time to time. */
+bool emu_run_grid(struct emu *e, struct emu_unit *u);
+void emu_poll(struct emu_unit *u);
+
+#endif

@@ -1,0 +1,254 @@
+/* Emulator: what happened before what.
+ *
+ * Each agent has a clock, and for each other agent the clock up to which that one's doings happened
+ * before its own. Memory remembers who touched it last and when; an access that does not come after
+ * those it conflicts with is a race, whether or not it went wrong this time. A clock moves on where
+ * the agent hands on what it did (emu_release). Lanes of a warp are ordered by what orders their
+ * warp with others: between two releases, what one lane writes is not for another to touch. */
+#include "codegen/emu_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void emu_release(struct emu_agent *a, uint32_t *to) {
+  for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
+    to[k] = to[k] > a->clock[k] ? to[k] : a->clock[k];
+  a->clock[a->id]++;
+}
+
+void emu_acquire(struct emu_agent *a, const uint32_t *from) {
+  for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
+    a->clock[k] = a->clock[k] > from[k] ? a->clock[k] : from[k];
+}
+
+static const char *op_name(const struct ir_module *m, uint32_t op) {
+  return ir_info(ir_op_at(m, (struct ir_op){op})->opcode)->name;
+}
+
+/* "warp 3", or, of the warp's own: "another thread of the warp". */
+static const char *other_name(const struct emu_agent *a, uint32_t other, char *out, size_t size) {
+  if (other == a->id)
+    snprintf(out, size, "another thread of the warp");
+  else
+    emu_agent_name(&a->unit->agent[other], out, size);
+  return out;
+}
+
+/* ---- shared memory ---- */
+
+static void report(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, bool writes,
+                   uint32_t address, uint32_t bytes, uint32_t other, uint32_t op, bool wrote) {
+  char who[60];
+  const struct ir_module *m = a->unit->e->m;
+  emu_fail(a, i, lane, DIAG_MACHINE_RACE,
+           "'%s' %s bytes %u..%u of shared memory, which %s %s with '%s'; nothing orders the two",
+           op_name(m, i->op.id), writes ? "writes" : "reads", address, address + bytes - 1,
+           other_name(a, other, who, sizeof who), wrote ? "writes" : "reads", op_name(m, op));
+  emu_also(a, op, "the other access is this '%s'", op_name(m, op));
+}
+
+/* Did the access of (agent, clock, lane) happen before what this lane does now? */
+static bool before(const struct emu_agent *a, uint32_t lane, uint32_t agent, uint32_t clock,
+                   uint32_t other_lane) {
+  if (agent == a->id)
+    return clock < a->clock[a->id] || (lane == other_lane && lane != EMU_NO_LANE);
+  return clock <= a->clock[agent];
+}
+
+static bool check_flying(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                         const struct emu_granule *g, uint32_t address, uint32_t bytes) {
+  char who[60];
+  if (!(g->flags & EMU_FLYING))
+    return true;
+  emu_fail(a, i, lane, DIAG_MACHINE_RACE,
+           "'%s' touches bytes %u..%u of shared memory while a copy by %s is on its way there",
+           op_name(a->unit->e->m, i->op.id), address, address + bytes - 1,
+           g->writer == a->id ? "its own warp"
+                              : emu_agent_name(&a->unit->agent[g->writer], who, sizeof who));
+  emu_also(a, g->writer_op, "the copy is this '%s'", op_name(a->unit->e->m, g->writer_op));
+  return false;
+}
+
+static bool check_writer(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                         const struct emu_granule *g, bool writes, uint32_t address,
+                         uint32_t bytes) {
+  if (!(g->flags & EMU_INIT) || before(a, lane, g->writer, g->clock, g->lane))
+    return true;
+  report(a, i, lane, writes, address, bytes, g->writer, g->writer_op, true);
+  return false;
+}
+
+static bool check_readers(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                          const struct emu_read *r, uint32_t address, uint32_t bytes) {
+  for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
+    if (r[k].clock && !before(a, lane, k, r[k].clock, r[k].lane)) {
+      report(a, i, lane, true, address, bytes, k, r[k].op, false);
+      return false;
+    }
+  return true;
+}
+
+static void note_write(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                       enum emu_proxy proxy, struct emu_granule *g) {
+  g->writer = (uint16_t)a->id;
+  g->writer_op = i->op.id;
+  g->clock = a->clock[a->id];
+  g->lane = (uint8_t)lane;
+  g->hollow = 0;
+  g->flags = (uint8_t)(EMU_INIT | (proxy == EMU_ASYNC ? EMU_BY_ASYNC : 0));
+}
+
+static bool order_write(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                        struct emu_granule *g, const struct emu_read *r, uint32_t address,
+                        uint32_t bytes) {
+  return check_flying(a, i, lane, g, address, bytes) &&
+         check_writer(a, i, lane, g, true, address, bytes) &&
+         check_readers(a, i, lane, r, address, bytes);
+}
+
+bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                      enum emu_proxy proxy, enum emu_kind kind, uint32_t address, uint32_t bytes,
+                      uint32_t *hollow) {
+  const struct emu *e = a->unit->e;
+  uint32_t size = e->plan.granule, end = (address + bytes + size - 1) / size;
+  for (uint32_t k = address / size; k < end; k++) {
+    struct emu_granule *g = &a->cta->granule[k];
+    struct emu_read *r = &a->cta->read[(size_t)k * e->n_agents];
+    if (kind != EMU_READ) {
+      if (!order_write(a, i, lane, g, r, address, bytes))
+        return false;
+      note_write(a, i, lane, proxy, g);
+      continue;
+    }
+    if (!check_flying(a, i, lane, g, address, bytes) ||
+        !check_writer(a, i, lane, g, false, address, bytes))
+      return false;
+    uint32_t here = g->flags & EMU_INIT ? g->hollow : (1u << size) - 1;
+    *hollow |= k * size < address ? here >> (address - k * size) : here << (k * size - address);
+    r += a->id;
+    bool first = r->clock != a->clock[a->id];
+    r->lane = first || r->lane == lane ? lane & 255u : EMU_NO_LANE;
+    r->clock = a->clock[a->id];
+    r->op = i->op.id & 0xffffffu;
+  }
+  return true;
+}
+
+bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
+                   uint32_t bytes) {
+  const struct emu *e = a->unit->e;
+  uint32_t size = e->plan.granule, end = (address + bytes + size - 1) / size;
+  for (uint32_t k = address / size; k < end; k++) {
+    struct emu_granule *g = &a->cta->granule[k];
+    if (!order_write(a, i, lane, g, &a->cta->read[(size_t)k * e->n_agents], address, bytes))
+      return false;
+    note_write(a, i, lane, EMU_GENERIC, g);
+    g->flags |= EMU_FLYING;
+  }
+  return true;
+}
+
+void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
+                    uint32_t bytes) {
+  uint32_t size = a->unit->e->plan.granule, end = (address + bytes + size - 1) / size;
+  for (uint32_t k = address / size; k < end; k++)
+    note_write(a, i, lane, EMU_GENERIC, &a->cta->granule[k]);
+}
+
+/* ---- global memory ---- */
+
+static uint32_t get(atomic_uint *x) {
+  return atomic_load_explicit(x, memory_order_relaxed);
+}
+
+static void put(atomic_uint *x, uint32_t v) {
+  atomic_store_explicit(x, v, memory_order_relaxed);
+}
+
+static bool report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                          const struct emu_region *r, int64_t k, enum emu_kind kind,
+                          const char *who, const char *what) {
+  emu_fail(a, i, lane, DIAG_MACHINE_RACE,
+           "'%s' %s element %lld of the memory of '%s', which %s %s; nothing orders the two",
+           op_name(a->unit->e->m, i->op.id),
+           kind == EMU_READ    ? "reads"
+           : kind == EMU_WRITE ? "writes"
+                               : "changes",
+           (long long)(k + r->lo / r->size), r->name, who, what);
+  return false;
+}
+
+/* Warps of one block. */
+static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                         enum emu_kind kind, const struct emu_region *r, int64_t k) {
+  struct emu_gshadow *s = &r->shadow[k];
+  uint32_t me = a->cta->rank * a->unit->e->warps + a->warp + 1, w = get(&s->w_agent);
+  char who[60];
+  if (w && w != me && get(&s->w_clock) > a->clock[w - 1])
+    return report_global(a, i, lane, r, k, kind, other_name(a, w - 1, who, sizeof who), "writes");
+  uint32_t at = get(&s->a_agent);
+  if (kind != EMU_ATOMIC && at && at != me && get(&s->a_clock) > a->clock[at - 1])
+    return report_global(a, i, lane, r, k, kind, other_name(a, at - 1, who, sizeof who),
+                         "changes atomically");
+  for (int j = 0; j < 2 && kind != EMU_READ; j++) {
+    uint32_t by = get(&s->r_agent[j]);
+    if (by && by != me && get(&s->r_clock[j]) > a->clock[by - 1])
+      return report_global(a, i, lane, r, k, kind, other_name(a, by - 1, who, sizeof who), "reads");
+  }
+  if (kind == EMU_WRITE) {
+    put(&s->w_agent, me);
+    put(&s->w_clock, a->clock[a->id]);
+  } else if (kind == EMU_ATOMIC) {
+    put(&s->a_agent, me);
+    put(&s->a_clock, a->clock[a->id]);
+  } else {
+    /* Two readers that nothing orders are enough: a writer is another than one of them. */
+    uint32_t first = get(&s->r_agent[0]);
+    int j = first && first != me && get(&s->r_clock[0]) > a->clock[first - 1];
+    put(&s->r_agent[j], me);
+    put(&s->r_clock[j], a->clock[a->id]);
+  }
+  return true;
+}
+
+/* Blocks run in any order, at once too; both sides write down what they do before they look what
+ * the other did, so that one of them notices. */
+bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                      enum emu_kind kind, struct emu_region *r, int64_t k) {
+  struct emu_gshadow *s = &r->shadow[k];
+  /* A cluster's blocks order each other as warps do. */
+  uint32_t me = (uint32_t)(a->cta->index / a->unit->e->cluster) + 1, other;
+  bool ok = true;
+  if (kind == EMU_WRITE) {
+    other = atomic_exchange(&s->writer, me);
+    if (other && other != me && other != EMU_LAUNCH)
+      ok = report_global(a, i, lane, r, k, kind, "another block", "writes");
+    other = ok ? atomic_load(&s->reader) : 0;
+    if (other && other != me)
+      ok = report_global(a, i, lane, r, k, kind, "another block", "reads");
+  } else if (kind == EMU_READ) {
+    other = atomic_load(&s->reader);
+    if (other != me)
+      atomic_store(&s->reader, other ? EMU_SEVERAL : me);
+  } else {
+    other = atomic_load(&s->atomic);
+    if (other != me)
+      atomic_store(&s->atomic, other ? EMU_SEVERAL : me);
+  }
+  other = ok ? atomic_load(&s->writer) : 0;
+  if (other && other != me && other != EMU_LAUNCH)
+    ok = report_global(a, i, lane, r, k, kind, "another block", "writes");
+  bool is_atomic = atomic_load(&s->atomic) != 0;
+  if (ok && kind != EMU_ATOMIC && is_atomic && atomic_load(&s->atomic) != me)
+    ok = report_global(a, i, lane, r, k, kind, "another block", "changes atomically");
+  other = ok && kind == EMU_ATOMIC ? atomic_load(&s->reader) : 0;
+  if (other && other != me)
+    ok = report_global(a, i, lane, r, k, kind, "another block", "reads");
+  if (ok && kind == EMU_READ && r->unset && !other && !atomic_load(&s->writer) && !is_atomic) {
+    emu_fail(a, i, lane, DIAG_UNWRITTEN,
+             "'%s' reads element %lld of the memory of '%s', which nothing has written before",
+             op_name(a->unit->e->m, i->op.id), (long long)(k + r->lo / r->size), r->name);
+    return false;
+  }
+  return ok && order_within(a, i, lane, kind, r, k);
+}
