@@ -240,6 +240,11 @@ static bool bind_param(struct binder *b, uint32_t k) {
   return true;
 }
 
+static bool eval_recipe(void *user, struct expr x, const char *what, int64_t *value) {
+  struct binder *b = user;
+  return eval(b, &b->e->m->recipe->exprs, x, what, value);
+}
+
 static bool bind_launch(struct binder *b) {
   struct emu *e = b->e;
   const struct recipe *rc = e->m->recipe;
@@ -267,7 +272,8 @@ static bool bind_launch(struct binder *b) {
   if (threads == 0 || threads % EMU_LANES || threads > 1024)
     FAIL(b, "blocks of %u threads are no whole warps, or more than 32 of them", threads);
   e->warps = threads / EMU_LANES;
-  e->n_agents = e->cluster * e->warps;
+  if (!emu_async_bind(e, b->a, b->diags, eval_recipe, b))
+    return false;
   for (uint32_t k = 0; k < e->step->params.n; k++)
     if (!bind_param(b, k))
       return false;

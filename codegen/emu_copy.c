@@ -87,7 +87,7 @@ void emu_cp_async(struct emu_agent *a, const struct emu_insn *i) {
     }
     c.to = (uint32_t)address[l];
     c.valid = (uint32_t)(valid[l] * size);
-    if (!find_source(a, (uint64_t)ptr[l], &c) || !emu_order_fly(a, i, l, c.to, bytes))
+    if (!find_source(a, (uint64_t)ptr[l], &c) || !emu_order_fly(a, i, l, EMU_GENERIC, c.to, bytes))
       return;
     c.landed = lands_at_once(a->unit);
     if (c.landed)
@@ -116,7 +116,7 @@ void emu_pipe_wait(struct emu_agent *a, const struct emu_insn *i) {
     }
     if (!c->landed)
       move(a, c);
-    emu_order_land(a, c->by, c->lane, c->to, c->bytes);
+    emu_order_land(a, c->by, c->lane, EMU_GENERIC, c->to, c->bytes);
   }
   a->copies.n = kept;
 }

@@ -306,8 +306,9 @@ static bool inside(struct emu_agent *a, const struct emu_insn *i, const struct e
 }
 
 void *emu_frag_read(struct emu_agent *a, const struct emu_insn *i, struct emu_frag *f, int64_t k) {
-  if (!inside(a, i, f, k))
+  if (!inside(a, i, f, k) || (a->mma_open && !emu_may_touch(a, i, f, k, false)))
     return NULL;
+  f->touched = true;
   uint32_t missing = a->active & ~f->set[k];
   if (missing) {
     emu_fail(a, i, (uint32_t)__builtin_ctz(missing), DIAG_UNWRITTEN,
@@ -320,8 +321,9 @@ void *emu_frag_read(struct emu_agent *a, const struct emu_insn *i, struct emu_fr
 
 void *emu_frag_write(struct emu_agent *a, const struct emu_insn *i, struct emu_frag *f, int64_t k,
                      uint32_t hollow) {
-  if (!inside(a, i, f, k))
+  if (!inside(a, i, f, k) || (a->mma_open && !emu_may_touch(a, i, f, k, true)))
     return NULL;
+  f->touched = true;
   f->set[k] |= a->active;
   f->hollow[k] = (f->hollow[k] & ~a->active) | (hollow & a->active);
   return f->cells + (size_t)k * EMU_LANES * cell_size(f->cell);
@@ -330,9 +332,12 @@ void *emu_frag_write(struct emu_agent *a, const struct emu_insn *i, struct emu_f
 static void ffill(struct emu_agent *a, const struct emu_insn *i) {
   struct emu_frag *f = emu_frag_of(a, i, 0);
   const void *x = emu_cells(a, i->in[0]);
-  for (uint32_t k = 0; k < f->n; k++)
-    copy_lanes(emu_frag_write(a, i, f, k, emu_hollow(a, i->in[0])), x, (uint32_t)cell_size(f->cell),
-               a->active);
+  for (uint32_t k = 0; k < f->n; k++) {
+    void *o = emu_frag_write(a, i, f, k, emu_hollow(a, i->in[0]));
+    if (!o)
+      return;
+    copy_lanes(o, x, (uint32_t)cell_size(f->cell), a->active);
+  }
 }
 
 static void fget(struct emu_agent *a, const struct emu_insn *i) {
@@ -408,6 +413,41 @@ static emu_fn *const table[IR_OPCODE_COUNT] = {
     [IR_MMA] = emu_run_mma,
     [IR_GPRINT] = emu_gprint,
     [IR_CHECK] = emu_check,
+    [IR_PIPE_INIT] = emu_pipe_init,
+    [IR_FENCE_INIT] = emu_fence_init,
+    [IR_SLOT_ACQUIRE] = emu_slot_acquire,
+    [IR_SLOT_EXPECT] = emu_slot_expect,
+    [IR_SLOT_FILL] = emu_slot_fill,
+    [IR_SLOT_WAIT] = emu_slot_wait,
+    [IR_SLOT_RELEASE] = emu_slot_release,
+    [IR_SLOT_NEXT] = emu_slot_next,
+    [IR_SLOT_SKIP] = emu_slot_next,
+    [IR_SLOT_AT] = emu_slot_at,
+    [IR_FENCE_ASYNC] = emu_fence_async,
+    [IR_TMAP_PREFETCH] = emu_no_effect,
+    [IR_TMA_LOAD] = emu_tma_load,
+    [IR_TMA_STORE] = emu_tma_store,
+    [IR_BULK_COMMIT] = emu_bulk_commit,
+    [IR_BULK_WAIT] = emu_bulk_wait,
+    [IR_PIN] = emu_no_effect,
+    [IR_DESC] = emu_desc,
+    [IR_WGMMA] = emu_wgmma,
+    [IR_WGMMA_FENCE] = emu_wgmma_fence,
+    [IR_WGMMA_COMMIT] = emu_wgmma_commit,
+    [IR_WGMMA_WAIT] = emu_wgmma_wait,
+    [IR_WARPGROUP_ID] = emu_warpgroup_id,
+    [IR_CLUSTER_RANK] = emu_cluster_rank,
+    [IR_GRID_SIZE] = emu_grid_size,
+    [IR_IN_ROLE] = emu_in_role,
+    [IR_BAR_SYNC] = emu_bar_op,
+    [IR_BAR_ARRIVE] = emu_bar_op,
+    [IR_CLUSTER_ARRIVE] = emu_cluster_arrive,
+    [IR_CLUSTER_WAIT] = emu_cluster_wait,
+    [IR_SET_REGS] = emu_set_regs,
+    [IR_RLOAD] = emu_rload,
+    [IR_RSTORE] = emu_rstore,
+    [IR_PDL_WAIT] = emu_no_effect,
+    [IR_PDL_LAUNCH] = emu_no_effect,
 };
 
 emu_fn *emu_find_fn(enum ir_opcode opcode) {
@@ -429,7 +469,8 @@ void emu_run_warp(struct emu_agent *a, uint32_t budget) {
     const struct emu_insn *i = &plan->insn[a->pc++];
     a->at = i;
     if (!i->fn) {
-      a->state = EMU_DONE;
+      if (emu_async_end(a))
+        a->state = EMU_DONE;
       return;
     }
     count_step(a);

@@ -130,8 +130,9 @@ struct emu {
   const struct recipe_step *step;
   uint64_t grid;           /* blocks */
   uint32_t cluster, warps; /* blocks of a cluster, warps of a block */
-  uint32_t n_agents;       /* of a cluster */
-  int64_t *param;          /* as cells: integers and addresses */
+  uint32_t n_agents;       /* of a cluster: its warps, then what works asynchronously */
+  const struct emu_async *async;
+  int64_t *param; /* as cells: integers and addresses */
   double *param_f;
   int64_t *dims; /* scratch for binding */
   bool serial;   /* blocks one after the other */
@@ -146,6 +147,7 @@ struct emu_frag {
   uint32_t n;
   enum cell cell;
   enum dtype dtype;
+  bool touched; /* since the last wgmma_fence */
 };
 
 struct emu_frame {
@@ -171,7 +173,12 @@ struct emu_agent {
   const struct emu_insn *at; /* what it does, or waits in */
   char waits_for[64];        /* as people read it */
   struct emu_bar *bar;       /* where it waits, if that is a barrier */
-  uint32_t *clock;           /* [n_agents] */
+  uint32_t *clock;           /* see emu_race.c */
+  const char *name;          /* NULL: a warp */
+  struct emu_async_warp *async;
+  struct emu_work *first, *last; /* of what works asynchronously: its queue */
+  uint32_t finished;             /* pieces of work */
+  bool mma_open;                 /* a wgmma that the warp has not waited for */
   /* warps */
   uint32_t warp, pc, active, depth;
   char *cells;
@@ -198,7 +205,9 @@ struct emu_cta {
   struct emu_granule *granule;
   struct emu_read *read; /* [granule][agent] */
   struct emu_bar bar[EMU_BARRIERS];
-  struct emu_agent *warp;
+  struct emu_agent *warp, *unit; /* unit: what works asynchronously */
+  struct emu_slot_state *slot;
+  uint32_t free_regs; /* per thread of a warp */
 };
 
 struct emu_unit {
@@ -211,6 +220,8 @@ struct emu_unit {
   struct emu_agent *agent; /* [n_agents] */
   char *temp;              /* moves in progress */
   uint32_t *temp_hollow;
+  struct emu_work *free_work;
+  struct emu_cluster_bar *cluster_bar;
   uint64_t rng;
   uint64_t steps, steps_told, poll_at;
   bool stopped; /* an error was reported, or the team stops */
@@ -271,6 +282,8 @@ void emu_wait(struct emu_agent *a, const char *fmt, ...) __attribute__((format(p
 void emu_wake(struct emu_agent *a);
 /* Barrier `id` of the agent's block, for `threads` threads: arrives, and waits for it. */
 void emu_bar_sync(struct emu_agent *a, uint32_t id, uint32_t threads);
+/* The same without waiting. */
+void emu_bar_arrive(struct emu_agent *a, uint32_t id, uint32_t threads);
 
 /* emu_exec.c: control, scalars, fragments. lookup: NULL for an op that is not emulated. */
 void emu_run_warp(struct emu_agent *a, uint32_t budget);
@@ -315,6 +328,33 @@ static inline struct emu_frag *emu_frag_of(const struct emu_agent *a, const stru
   return &a->frag[i->n->res[k]];
 }
 
+/* emu_async.c, emu_tma.c, emu_wgmma.c: pipes with mbarriers, tensor maps, wgmma (emu_async.h).
+ * bind: false after an error; how many agents there are is known then. end: a warp ends; false
+ * after an error. may_touch: element k of a fragment; false after reporting that a wgmma under way
+ * holds it. */
+bool emu_async_bind(struct emu *e, struct arena *a, struct diag_sink *diags,
+                    bool (*eval)(void *user, struct expr x, const char *what, int64_t *value),
+                    void *user);
+void emu_async_init(struct emu_unit *u);
+void emu_async_start(struct emu_unit *u);
+bool emu_async_end(struct emu_agent *a);
+bool emu_may_touch(struct emu_agent *a, const struct emu_insn *i, const struct emu_frag *f,
+                   int64_t k, bool writes);
+emu_fn emu_pipe_init, emu_fence_init, emu_slot_acquire, emu_slot_expect, emu_slot_fill,
+    emu_slot_wait, emu_slot_release, emu_slot_next, emu_slot_at, emu_fence_async, emu_tma_load,
+    emu_tma_store, emu_bulk_commit, emu_bulk_wait, emu_desc, emu_wgmma, emu_wgmma_fence,
+    emu_wgmma_commit, emu_wgmma_wait, emu_no_effect;
+
+/* emu_block.c. other_block: NULL after an error; it may be the agent's own. */
+emu_fn emu_warpgroup_id, emu_cluster_rank, emu_grid_size, emu_in_role, emu_bar_op,
+    emu_cluster_arrive, emu_cluster_wait, emu_set_regs, emu_rload, emu_rstore;
+struct emu_cta *emu_other_block(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                                int64_t rank);
+void emu_start_regs(struct emu_cta *cta, uint32_t warps);
+
+/* emu_wgmma.c: what a wgmma op's function takes as `data`; NULL: no such instruction. */
+const void *emu_plan_wgmma(const struct emu *e, struct ir_op o, struct arena *a);
+
 /* emu_race.c. shared: false after reporting; *hollow: a bit per byte that is read.
  * fly: the same for a copy that is issued, and from then
  * on nobody may touch the bytes; land: they are written now. global: k: which element of the
@@ -322,16 +362,26 @@ static inline struct emu_frag *emu_frag_of(const struct emu_agent *a, const stru
 bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_proxy proxy, enum emu_kind kind, uint32_t address, uint32_t bytes,
                       uint32_t *hollow);
-bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
-                   uint32_t bytes);
-void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
-                    uint32_t bytes);
+bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                   enum emu_proxy proxy, uint32_t address, uint32_t bytes);
+void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                    enum emu_proxy proxy, uint32_t address, uint32_t bytes);
 bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_kind kind, struct emu_region *r, int64_t k);
 /* Vector clocks: what the agent did so far is in *to; what is in *from happened before what the
  * agent does from here on. */
 void emu_release(struct emu_agent *a, uint32_t *to);
 void emu_acquire(struct emu_agent *a, const uint32_t *from);
+/* Hands on that what the agent did is over, but not what it wrote. */
+void emu_release_order(struct emu_agent *a, uint32_t *to);
+/* From here on what the agent does is later than what it did. */
+void emu_tick(struct emu_agent *a);
+/* Parts of a clock array, each [n_agents]: what the agent may read of the others' writes; what of
+ * theirs is over, so that it may write there; their writes up to which they have fenced for the
+ * asynchronous proxy. */
+#define EMU_CLOCKS(e)    (3 * (e)->n_agents)
+#define EMU_ORDER(e, c)  ((c) + (e)->n_agents)
+#define EMU_FENCED(e, c) ((c) + 2 * (e)->n_agents)
 
 /* emu_hollow.c: values that come from memory that nothing has written. They may be computed with,
  * as long as nothing depends on them: addresses, masks, branches, what is stored to tensors.

@@ -152,16 +152,22 @@ struct stored {
   char room[16][EMU_SLOT];
 };
 
+/* Index of the first value of a store; its mask is before it. */
+static uint32_t first_value(const struct emu_insn *i) {
+  return i->n->opcode == IR_RSTORE ? 3 : 2;
+}
+
 static void round_all(struct emu_agent *a, const struct emu_insn *i, enum dtype t,
                       struct stored *s) {
-  for (uint32_t k = 2; k < i->n->n_in; k++)
-    s->cells[k - 2] = rounded(a, i, k, t, s->room[k - 2]);
+  for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
+    s->cells[k - first] = rounded(a, i, k, t, s->room[k - first]);
 }
 
 static void store(const struct emu_insn *i, enum dtype t, enum cell c, const struct stored *s,
                   uint32_t lane, struct emu_ref to) {
-  for (uint32_t k = 2; k < i->n->n_in; k++)
-    interp_store_cells(t, c, to.at, (k - 2) * to.step, 0, 1, s->cells[k - 2] + lane_at(c, lane));
+  for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
+    interp_store_cells(t, c, to.at, (k - first) * to.step, 0, 1,
+                       s->cells[k - first] + lane_at(c, lane));
 }
 
 void emu_gload(struct emu_agent *a, const struct emu_insn *i) {
@@ -218,16 +224,35 @@ static bool buffer_addresses(struct emu_agent *a, const struct emu_insn *i, uint
   return true;
 }
 
+/* An access to the shared memory of another block of the cluster, or of its own. */
+static struct emu_ref touch_other(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                                  int64_t rank, enum emu_kind kind, int64_t address, uint32_t bytes,
+                                  uint32_t elem) {
+  struct emu_cta *own = a->cta, *other = emu_other_block(a, i, lane, rank);
+  struct emu_ref r = {0};
+  if (!other)
+    return r;
+  a->cta = other;
+  r = emu_touch_shared(a, i, lane, EMU_GENERIC, kind, address, bytes, elem);
+  a->cta = own;
+  return r;
+}
+
 void emu_sload(struct emu_agent *a, const struct emu_insn *i) {
   enum dtype t = i->out_dtype;
   uint32_t size = emu_bytes(t), bytes = size * i->n->n_out, elem = payload_elem(a->unit->e, t);
   uint32_t hollow[16] = {0};
   int64_t address[EMU_LANES];
-  if (!buffer_addresses(a, i, 0, a->active, bytes, address))
+  const int64_t *rank = i->n->opcode == IR_RLOAD ? emu_in_int(a, i, 1) : NULL;
+  if (!buffer_addresses(a, i, 0, a->active, bytes, address) ||
+      (rank && !emu_need(a, i, 1, a->active)))
     return;
-  emu_count_banks(a, &a->unit->stats.sload, address, a->active, bytes);
+  if (!rank)
+    emu_count_banks(a, &a->unit->stats.sload, address, a->active, bytes);
   EMU_EACH_LANE (l, a->active) {
-    struct emu_ref r = emu_touch_shared(a, i, l, EMU_GENERIC, EMU_READ, address[l], bytes, elem);
+    struct emu_ref r =
+        rank ? touch_other(a, i, l, rank[l], EMU_READ, address[l], bytes, elem)
+             : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_READ, address[l], bytes, elem);
     if (!r.at)
       return;
     load(a, i, t, l, r);
@@ -238,26 +263,42 @@ void emu_sload(struct emu_agent *a, const struct emu_insn *i) {
     emu_set_hollow(a, i, i->out[k], hollow[k]);
 }
 
+void emu_rload(struct emu_agent *a, const struct emu_insn *i) {
+  emu_sload(a, i);
+}
+
 void emu_sstore(struct emu_agent *a, const struct emu_insn *i) {
   const struct emu *e = a->unit->e;
   enum dtype t = (enum dtype)i->res[0]->type.dtype;
-  uint32_t on = emu_lanes(emu_in_bool(a, i, 1), a->active), elem = payload_elem(e, t);
-  uint32_t size = emu_bytes(t), bytes = size * (i->n->n_in - 2u);
+  uint32_t first = first_value(i), elem = payload_elem(e, t);
+  uint32_t on = emu_lanes(emu_in_bool(a, i, first - 1), a->active);
+  uint32_t size = emu_bytes(t), bytes = size * (i->n->n_in - first);
+  const int64_t *rank = first == 3 ? emu_in_int(a, i, 1) : NULL;
   int64_t address[EMU_LANES];
   struct stored s;
   round_all(a, i, t, &s);
-  if (!emu_need(a, i, 1, a->active) || !buffer_addresses(a, i, 0, on, bytes, address))
+  for (uint32_t k = 1; k < (rank ? i->n->n_in : 2u); k++)
+    if (!emu_need(a, i, k, k < first ? a->active : on))
+      return;
+  if (!buffer_addresses(a, i, 0, on, bytes, address))
     return;
-  emu_count_banks(a, &a->unit->stats.sstore, address, on, bytes);
+  if (!rank)
+    emu_count_banks(a, &a->unit->stats.sstore, address, on, bytes);
   EMU_EACH_LANE (l, on) {
-    struct emu_ref r = emu_touch_shared(a, i, l, EMU_GENERIC, EMU_WRITE, address[l], bytes, elem);
+    struct emu_ref r =
+        rank ? touch_other(a, i, l, rank[l], EMU_WRITE, address[l], bytes, elem)
+             : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_WRITE, address[l], bytes, elem);
     if (!r.at)
       return;
     store(i, t, emu_cell(e, t), &s, l, r);
-    for (uint32_t k = 2; k < i->n->n_in && a->any_hollow; k++)
+    for (uint32_t k = first; k < i->n->n_in && a->any_hollow && !rank; k++)
       if (emu_hollow(a, i->in[k]) >> l & 1)
-        emu_store_hollow(a, (uint32_t)address[l] + (k - 2) * size, size);
+        emu_store_hollow(a, (uint32_t)address[l] + (k - first) * size, size);
   }
+}
+
+void emu_rstore(struct emu_agent *a, const struct emu_insn *i) {
+  emu_sstore(a, i);
 }
 
 /* ---- atomics ---- */

@@ -290,6 +290,7 @@ static void set_imm(struct planner *p, struct emu_insn *i, struct ir_op o) {
   case IR_RANDOM: i->imm = ir_attr_int(p->m, o, IR_ATTR_word, 0); break;
   case IR_SHUFFLE: i->imm = ir_attr_int(p->m, o, IR_ATTR_mask, 0); break;
   case IR_MMA: i->data = emu_plan_mma(p->e, o, p->a); break;
+  case IR_WGMMA: i->data = emu_plan_wgmma(p->e, o, p->a); break;
   case IR_LDMATRIX:
   case IR_STMATRIX:
     i->imm = ir_attr_int(p->m, o, IR_ATTR_num, 4);
@@ -327,8 +328,9 @@ static void plan_op(struct planner *p, struct ir_op o) {
     i->res[k] = &p->m->res.at[n->res[k]];
   i->follows = n->n_out && (ir_info(n->opcode)->traits & IR_PURE || n->opcode == IR_SHUFFLE);
   set_imm(p, i, o);
-  p->e->serial |= n->opcode == IR_GATOMIC || (n->opcode == IR_GPRINT && p->e->opt->print);
-  if (n->opcode == IR_MMA && !i->data)
+  p->e->serial |= n->opcode == IR_GATOMIC || (n->opcode == IR_GPRINT && p->e->opt->print) ||
+                  ir_get_attr(p->m, o, IR_ATTR_reduce) != NULL;
+  if ((n->opcode == IR_MMA || n->opcode == IR_WGMMA) && !i->data)
     refuse(p, o, " of this shape and these dtypes");
 }
 
@@ -425,6 +427,8 @@ static void resolve_moves(struct planner *p, struct emu_insn *i) {
 static uint32_t shared_bytes(const struct ir_module *m, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(m, o);
   switch ((int)n->opcode) {
+  case IR_RSTORE: return (n->n_in - 3u) * emu_bytes((enum dtype)m->res.at[n->res[0]].type.dtype);
+  case IR_RLOAD:
   case IR_SLOAD: return n->n_out * emu_bytes((enum dtype)m->res.at[n->res[0]].type.dtype);
   case IR_SSTORE: return (n->n_in - 2u) * emu_bytes((enum dtype)m->res.at[n->res[0]].type.dtype);
   case IR_CP_ASYNC: return (uint32_t)ir_attr_int(m, o, IR_ATTR_bytes, 16);

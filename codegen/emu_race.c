@@ -1,24 +1,43 @@
 /* Emulator: what happened before what.
  *
  * Each agent has a clock, and for each other agent the clock up to which that one's doings happened
- * before its own. Memory remembers who touched it last and when; an access that does not come after
- * those it conflicts with is a race, whether or not it went wrong this time. A clock moves on where
- * the agent hands on what it did (emu_release). Lanes of a warp are ordered by what orders their
- * warp with others: between two releases, what one lane writes is not for another to touch. */
+ * before its own. It has it three times (EMU_CLOCKS): up to where it sees the other's writes; up to
+ * where the other is through with what it did, which is enough to write over it, and which is all
+ * that a relaxed barrier or a remote arrival on an mbarrier gives; and up to where the other has
+ * fenced its writes for the asynchronous proxy.
+ *
+ * Memory remembers who touched it last and when; an access that does not come after those it
+ * conflicts with is a race, whether or not it went wrong this time. A clock moves on where the
+ * agent hands on what it did (emu_release). Lanes of a warp are ordered by what orders their warp
+ * with others: between two releases, what one lane writes is not for another to touch. */
 #include "codegen/emu_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
+void emu_tick(struct emu_agent *a) {
+  const struct emu *e = a->unit->e;
+  EMU_ORDER(e, a->clock)[a->id] = ++a->clock[a->id];
+}
+
+static void join(uint32_t *to, const uint32_t *from, uint32_t n) {
+  for (uint32_t k = 0; k < n; k++)
+    to[k] = to[k] > from[k] ? to[k] : from[k];
+}
+
 void emu_release(struct emu_agent *a, uint32_t *to) {
-  for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
-    to[k] = to[k] > a->clock[k] ? to[k] : a->clock[k];
-  a->clock[a->id]++;
+  join(to, a->clock, EMU_CLOCKS(a->unit->e));
+  emu_tick(a);
+}
+
+void emu_release_order(struct emu_agent *a, uint32_t *to) {
+  const struct emu *e = a->unit->e;
+  join(EMU_ORDER(e, to), EMU_ORDER(e, a->clock), e->n_agents);
+  emu_tick(a);
 }
 
 void emu_acquire(struct emu_agent *a, const uint32_t *from) {
-  for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
-    a->clock[k] = a->clock[k] > from[k] ? a->clock[k] : from[k];
+  join(a->clock, from, EMU_CLOCKS(a->unit->e));
 }
 
 static const char *op_name(const struct ir_module *m, uint32_t op) {
@@ -48,23 +67,44 @@ static void report(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
 }
 
 /* Did the access of (agent, clock, lane) happen before what this lane does now? */
-static bool before(const struct emu_agent *a, uint32_t lane, uint32_t agent, uint32_t clock,
-                   uint32_t other_lane) {
+static bool before(const struct emu_agent *a, uint32_t lane, bool writes, uint32_t agent,
+                   uint32_t clock, uint32_t other_lane) {
+  const struct emu *e = a->unit->e;
   if (agent == a->id)
     return clock < a->clock[a->id] || (lane == other_lane && lane != EMU_NO_LANE);
-  return clock <= a->clock[agent];
+  return clock <= (writes ? EMU_ORDER(e, a->clock) : a->clock)[agent];
+}
+
+/* Is what a warp wrote there fenced for the asynchronous proxy, if that is who reads it? */
+static bool check_fenced(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                         enum emu_proxy proxy, const struct emu_granule *g, uint32_t address,
+                         uint32_t bytes) {
+  const struct emu *e = a->unit->e;
+  char who[60];
+  if (proxy != EMU_ASYNC || !(g->flags & EMU_INIT) || (g->flags & EMU_BY_ASYNC) ||
+      g->clock <= EMU_FENCED(e, a->clock)[g->writer])
+    return true;
+  emu_fail(
+      a, i, lane, DIAG_MACHINE_RACE,
+      "'%s' reads bytes %u..%u of shared memory through the asynchronous proxy, which %s wrote "
+      "with '%s' without a fence_async after it",
+      op_name(e->m, i->op.id), address, address + bytes - 1,
+      emu_agent_name(&a->unit->agent[g->writer], who, sizeof who), op_name(e->m, g->writer_op));
+  emu_also(a, g->writer_op, "written by this '%s'", op_name(e->m, g->writer_op));
+  return false;
 }
 
 static bool check_flying(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                          const struct emu_granule *g, uint32_t address, uint32_t bytes) {
+  const struct emu_agent *by = &a->unit->agent[g->writer];
   char who[60];
   if (!(g->flags & EMU_FLYING))
     return true;
   emu_fail(a, i, lane, DIAG_MACHINE_RACE,
-           "'%s' touches bytes %u..%u of shared memory while a copy by %s is on its way there",
+           "'%s' touches bytes %u..%u of shared memory while %s%s is on its way there",
            op_name(a->unit->e->m, i->op.id), address, address + bytes - 1,
-           g->writer == a->id ? "its own warp"
-                              : emu_agent_name(&a->unit->agent[g->writer], who, sizeof who));
+           by->name ? "one of " : "a copy by ",
+           by == a && !by->name ? "its own warp" : emu_agent_name(by, who, sizeof who));
   emu_also(a, g->writer_op, "the copy is this '%s'", op_name(a->unit->e->m, g->writer_op));
   return false;
 }
@@ -72,7 +112,7 @@ static bool check_flying(struct emu_agent *a, const struct emu_insn *i, uint32_t
 static bool check_writer(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                          const struct emu_granule *g, bool writes, uint32_t address,
                          uint32_t bytes) {
-  if (!(g->flags & EMU_INIT) || before(a, lane, g->writer, g->clock, g->lane))
+  if (!(g->flags & EMU_INIT) || before(a, lane, writes, g->writer, g->clock, g->lane))
     return true;
   report(a, i, lane, writes, address, bytes, g->writer, g->writer_op, true);
   return false;
@@ -81,7 +121,7 @@ static bool check_writer(struct emu_agent *a, const struct emu_insn *i, uint32_t
 static bool check_readers(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                           const struct emu_read *r, uint32_t address, uint32_t bytes) {
   for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
-    if (r[k].clock && !before(a, lane, k, r[k].clock, r[k].lane)) {
+    if (r[k].clock && !before(a, lane, true, k, r[k].clock, r[k].lane)) {
       report(a, i, lane, true, address, bytes, k, r[k].op, false);
       return false;
     }
@@ -121,7 +161,8 @@ bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t la
       continue;
     }
     if (!check_flying(a, i, lane, g, address, bytes) ||
-        !check_writer(a, i, lane, g, false, address, bytes))
+        !check_writer(a, i, lane, g, false, address, bytes) ||
+        !check_fenced(a, i, lane, proxy, g, address, bytes))
       return false;
     uint32_t here = g->flags & EMU_INIT ? g->hollow : (1u << size) - 1;
     *hollow |= k * size < address ? here >> (address - k * size) : here << (k * size - address);
@@ -134,25 +175,25 @@ bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t la
   return true;
 }
 
-bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
-                   uint32_t bytes) {
+bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                   enum emu_proxy proxy, uint32_t address, uint32_t bytes) {
   const struct emu *e = a->unit->e;
   uint32_t size = e->plan.granule, end = (address + bytes + size - 1) / size;
   for (uint32_t k = address / size; k < end; k++) {
     struct emu_granule *g = &a->cta->granule[k];
     if (!order_write(a, i, lane, g, &a->cta->read[(size_t)k * e->n_agents], address, bytes))
       return false;
-    note_write(a, i, lane, EMU_GENERIC, g);
+    note_write(a, i, lane, proxy, g);
     g->flags |= EMU_FLYING;
   }
   return true;
 }
 
-void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, uint32_t address,
-                    uint32_t bytes) {
+void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                    enum emu_proxy proxy, uint32_t address, uint32_t bytes) {
   uint32_t size = a->unit->e->plan.granule, end = (address + bytes + size - 1) / size;
   for (uint32_t k = address / size; k < end; k++)
-    note_write(a, i, lane, EMU_GENERIC, &a->cta->granule[k]);
+    note_write(a, i, lane, proxy, &a->cta->granule[k]);
 }
 
 /* ---- global memory ---- */
@@ -182,9 +223,10 @@ static bool report_global(struct emu_agent *a, const struct emu_insn *i, uint32_
 static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                          enum emu_kind kind, const struct emu_region *r, int64_t k) {
   struct emu_gshadow *s = &r->shadow[k];
-  uint32_t me = a->cta->rank * a->unit->e->warps + a->warp + 1, w = get(&s->w_agent);
+  const uint32_t *over = EMU_ORDER(a->unit->e, a->clock);
+  uint32_t me = a->id + 1, w = get(&s->w_agent);
   char who[60];
-  if (w && w != me && get(&s->w_clock) > a->clock[w - 1])
+  if (w && w != me && get(&s->w_clock) > (kind == EMU_READ ? a->clock : over)[w - 1])
     return report_global(a, i, lane, r, k, kind, other_name(a, w - 1, who, sizeof who), "writes");
   uint32_t at = get(&s->a_agent);
   if (kind != EMU_ATOMIC && at && at != me && get(&s->a_clock) > a->clock[at - 1])
@@ -192,7 +234,7 @@ static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t
                          "changes atomically");
   for (int j = 0; j < 2 && kind != EMU_READ; j++) {
     uint32_t by = get(&s->r_agent[j]);
-    if (by && by != me && get(&s->r_clock[j]) > a->clock[by - 1])
+    if (by && by != me && get(&s->r_clock[j]) > over[by - 1])
       return report_global(a, i, lane, r, k, kind, other_name(a, by - 1, who, sizeof who), "reads");
   }
   if (kind == EMU_WRITE) {

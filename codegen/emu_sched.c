@@ -32,43 +32,68 @@ void emu_wake(struct emu_agent *a) {
 
 /* ---- barriers ---- */
 
-void emu_bar_sync(struct emu_agent *a, uint32_t id, uint32_t threads) {
+/* Arrives; true if that completes the barrier, and then wakes those that wait in it. */
+static bool arrive(struct emu_agent *a, struct emu_bar *b, uint32_t threads) {
   struct emu_unit *u = a->unit;
-  struct emu_bar *b = &a->cta->bar[id];
   emu_release(a, b->clock);
   b->arrived += EMU_LANES;
   u->stats.barriers += u->counting && b->arrived == threads;
-  if (b->arrived < threads) {
-    emu_wait(a, "barrier %u", id);
-    a->bar = b;
-    return;
-  }
+  if (b->arrived < threads)
+    return false;
   for (uint32_t w = 0; w < u->e->warps; w++) {
     struct emu_agent *other = &a->cta->warp[w];
-    /* Those that wait in this barrier; the last to come never stopped. */
-    if (other == a || other->bar == b) {
+    if (other->bar == b) {
       emu_acquire(other, b->clock);
       emu_wake(other);
       other->bar = NULL;
     }
   }
+  return true;
+}
+
+static void clear(const struct emu *e, struct emu_bar *b) {
   b->arrived = 0;
-  memset(b->clock, 0, u->e->n_agents * sizeof *b->clock);
+  memset(b->clock, 0, EMU_CLOCKS(e) * sizeof *b->clock);
+}
+
+void emu_bar_sync(struct emu_agent *a, uint32_t id, uint32_t threads) {
+  struct emu_bar *b = &a->cta->bar[id];
+  if (arrive(a, b, threads)) {
+    emu_acquire(a, b->clock);
+    clear(a->unit->e, b);
+  } else {
+    emu_wait(a, "barrier %u", id);
+    a->bar = b;
+  }
+}
+
+void emu_bar_arrive(struct emu_agent *a, uint32_t id, uint32_t threads) {
+  struct emu_bar *b = &a->cta->bar[id];
+  if (arrive(a, b, threads))
+    clear(a->unit->e, b);
 }
 
 /* ---- turns ---- */
 
-static struct emu_agent *choose(struct emu_unit *u) {
-  uint32_t n = u->e->n_agents, first = 0;
-  bool down = u->e->opt->mode == EMU_REVERSED;
-  if (u->e->opt->mode == EMU_SEEDED)
-    first = emu_random(u) % n;
+/* The first of n agents that can run, counted from `first`, or from the last one down. */
+static struct emu_agent *choose_of(struct emu_agent *agents, uint32_t n, uint32_t first,
+                                   bool down) {
   for (uint32_t k = 0; k < n; k++) {
-    struct emu_agent *a = &u->agent[down ? n - 1 - k : (first + k) % n];
+    struct emu_agent *a = &agents[down ? n - 1 - k : (first + k) % n];
     if (a->state == EMU_READY)
       return a;
   }
   return NULL;
+}
+
+/* What works asynchronously is as late as can be, but for the seeded mode. */
+static struct emu_agent *choose(struct emu_unit *u) {
+  uint32_t n = u->e->n_agents, warps = u->e->cluster * u->e->warps;
+  bool down = u->e->opt->mode == EMU_REVERSED;
+  if (u->e->opt->mode == EMU_SEEDED)
+    return choose_of(u->agent, n, emu_random(u) % n, false);
+  struct emu_agent *a = choose_of(u->agent, warps, 0, down);
+  return a ? a : choose_of(u->agent + warps, n - warps, 0, down);
 }
 
 static void report_deadlock(struct emu_unit *u, struct emu_agent *first) {
@@ -77,7 +102,7 @@ static void report_deadlock(struct emu_unit *u, struct emu_agent *first) {
   for (uint32_t k = 0; k < u->e->n_agents; k++) {
     struct emu_agent *a = &u->agent[k];
     char name[60];
-    done += a->state == EMU_DONE;
+    done += a->state == EMU_DONE && !a->name;
     if (a->state != EMU_WAITS)
       continue;
     if (waiting < MAX_TOLD)
@@ -113,7 +138,7 @@ static void take_turns(struct emu_unit *u) {
 static void init_agent(struct emu_unit *u, struct emu_agent *a) {
   const struct emu *e = u->e;
   const struct ir_module *m = e->m;
-  a->clock = ARENA_ARRAY(u->arena, uint32_t, e->n_agents);
+  a->clock = ARENA_ARRAY(u->arena, uint32_t, EMU_CLOCKS(e));
   a->cells = arena_get0(u->arena, (size_t)e->plan.n_slots * EMU_SLOT + 1);
   a->hollow = ARENA_ARRAY(u->arena, uint32_t, e->plan.n_slots + 1);
   a->frame = ARENA_ARRAY(u->arena, struct emu_frame, e->plan.max_depth + 1);
@@ -145,10 +170,10 @@ void emu_unit_init(struct emu_unit *u) {
     cta->granule = ARENA_ARRAY(u->arena, struct emu_granule, granules);
     cta->read = ARENA_ARRAY(u->arena, struct emu_read, granules * e->n_agents);
     for (uint32_t b = 0; b < EMU_BARRIERS; b++)
-      cta->bar[b].clock = ARENA_ARRAY(u->arena, uint32_t, e->n_agents);
+      cta->bar[b].clock = ARENA_ARRAY(u->arena, uint32_t, EMU_CLOCKS(e));
     cta->warp = &u->agent[c * e->warps];
   }
-  for (uint32_t k = 0; k < e->n_agents; k++) {
+  for (uint32_t k = 0; k < e->cluster * e->warps; k++) {
     struct emu_agent *a = &u->agent[k];
     a->unit = u;
     a->cta = &u->cta[k / e->warps];
@@ -157,6 +182,7 @@ void emu_unit_init(struct emu_unit *u) {
     a->run = emu_run_warp;
     init_agent(u, a);
   }
+  emu_async_init(u);
 }
 
 /* ---- a cluster ---- */
@@ -181,8 +207,8 @@ static void set_entry(struct emu_agent *a) {
 
 static void start_agent(struct emu_agent *a) {
   const struct ir_module *m = a->unit->e->m;
-  memset(a->clock, 0, a->unit->e->n_agents * sizeof *a->clock);
-  a->clock[a->id] = 1;
+  memset(a->clock, 0, EMU_CLOCKS(a->unit->e) * sizeof *a->clock);
+  emu_tick(a);
   a->state = EMU_READY;
   a->pc = a->depth = a->group = 0;
   a->active = EMU_ALL;
@@ -192,6 +218,7 @@ static void start_agent(struct emu_agent *a) {
   a->any_hollow = false;
   memset(a->hollow, 0, a->unit->e->plan.n_slots * sizeof *a->hollow);
   for (uint32_t r = 1; r < m->res.n; r++) {
+    a->frag[r].touched = false;
     memset(a->frag[r].set, 0, a->frag[r].n * sizeof *a->frag[r].set);
     memset(a->frag[r].hollow, 0, a->frag[r].n * sizeof *a->frag[r].hollow);
   }
@@ -207,7 +234,7 @@ static void start_cta(struct emu_unit *u, struct emu_cta *cta, uint64_t index) {
   memset(cta->read, 0, granules * e->n_agents * sizeof *cta->read);
   for (uint32_t b = 0; b < EMU_BARRIERS; b++) {
     cta->bar[b].arrived = 0;
-    memset(cta->bar[b].clock, 0, e->n_agents * sizeof *cta->bar[b].clock);
+    memset(cta->bar[b].clock, 0, EMU_CLOCKS(e) * sizeof *cta->bar[b].clock);
   }
 }
 
@@ -217,8 +244,9 @@ void emu_run_cluster(struct emu_unit *u, uint64_t k) {
   u->counting = k == 0;
   for (uint32_t c = 0; c < e->cluster; c++)
     start_cta(u, &u->cta[c], k * e->cluster + c);
-  for (uint32_t w = 0; w < e->n_agents; w++)
+  for (uint32_t w = 0; w < e->cluster * e->warps; w++)
     start_agent(&u->agent[w]);
+  emu_async_start(u);
   take_turns(u);
   u->stats.blocks += e->cluster;
 }

@@ -17,7 +17,9 @@ void emu_choose_run(struct emu_options *opt, uint32_t k, uint64_t seed) {
 }
 
 const char *emu_agent_name(const struct emu_agent *a, char *out, size_t size) {
-  if (a->unit->e->cluster > 1)
+  if (a->name)
+    snprintf(out, size, "%s", a->name);
+  else if (a->unit->e->cluster > 1)
     snprintf(out, size, "warp %u of block %llu", a->warp, (unsigned long long)a->cta->index);
   else
     snprintf(out, size, "warp %u", a->warp);
@@ -35,7 +37,9 @@ void emu_fail(struct emu_agent *a, const struct emu_insn *i, uint32_t lane, enum
   sb_vprintf(&text, fmt, ap);
   va_end(ap);
   sb_printf(&text, " [block %llu, ", (unsigned long long)a->cta->index);
-  if (lane < EMU_LANES)
+  if (a->name)
+    sb_printf(&text, "%s]", a->name);
+  else if (lane < EMU_LANES)
     sb_printf(&text, "thread %u]", a->warp * EMU_LANES + lane);
   else
     sb_printf(&text, "warp %u]", a->warp);
