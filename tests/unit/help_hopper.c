@@ -202,9 +202,35 @@ static bool sum_is_right(const struct hopper_run *r, const struct hopper_case *c
   return true;
 }
 
+/* ---- role_pipe ---- */
+
+static void bind_role(struct hopper_run *r, const struct hopper_case *c) {
+  float *x = hopper_tensor(r, DT_F32, 2, (int64_t[]){c->rows, COLS});
+  hopper_tensor(r, DT_F32, 2, (int64_t[]){2, COLS});
+  for (int64_t i = 0; i < c->rows * COLS; i++)
+    x[i] = (float)hopper_value(5, i);
+}
+
+static bool role_is_right(const struct hopper_run *r, const struct hopper_case *c, char *wrong,
+                          size_t size) {
+  const float *y = r->args[1].tensor.data;
+  for (int64_t i = 0; i < 2 * COLS; i++) {
+    float want = 0;
+    for (int64_t row = 1 - i / COLS; row < c->rows; row += 2)
+      want += (float)hopper_value(5, row * COLS + COLS - 1 - i % COLS);
+    if (y[i] != want) {
+      snprintf(wrong, size, "Y at %d: expected %g, found %g", (int)i, (double)want, (double)y[i]);
+      return false;
+    }
+  }
+  return true;
+}
+
 void hopper_bind(struct hopper_run *r, const struct hopper_case *c) {
   if (c->m)
     bind_product(r, c);
+  else if (c->role)
+    bind_role(r, c);
   else if (c->rows)
     bind_sum(r, c);
   else
@@ -214,6 +240,7 @@ void hopper_bind(struct hopper_run *r, const struct hopper_case *c) {
 bool hopper_is_right(const struct hopper_run *r, const struct hopper_case *c, char *wrong,
                      size_t size) {
   return c->m      ? product_is_right(r, c, wrong, size)
+         : c->role ? role_is_right(r, c, wrong, size)
          : c->rows ? sum_is_right(r, c, wrong, size)
                    : attention_is_right(r, c, wrong, size);
 }

@@ -34,12 +34,13 @@ enum { HOPPER_MODES = 8 };
 bool hopper_emulate(struct hopper_run *r, uint32_t mode);
 
 /* What a module computes: C = A . B^T in bf16 on integers (m > 0); attention over bh heads of s
- * keys with 128 columns; or multicast_sum of so many rows. */
+ * keys with 128 columns; multicast_sum, role_pipe of so many rows. */
 struct hopper_case {
   const char *name; /* of the module */
   int64_t m, n, k;
   int64_t bh, s;
   int64_t rows;
+  bool role;
   bool causal;
 };
 void hopper_bind(struct hopper_run *r, const struct hopper_case *c);

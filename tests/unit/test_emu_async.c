@@ -88,11 +88,18 @@ static void multicast(void **state) {
   cases(c, 2);
 }
 
+static void role_to_role(void **state) {
+  (void)state;
+  static const struct hopper_case c[] = {{.name = "role_pipe", .rows = 2, .role = true},
+                                         {.name = "role_pipe", .rows = 17, .role = true}};
+  cases(c, 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gemm_cooperative), cmocka_unit_test(gemm_split),
       cmocka_unit_test(gemms_in_algebra), cmocka_unit_test(attention),
-      cmocka_unit_test(multicast),
+      cmocka_unit_test(multicast),        cmocka_unit_test(role_to_role),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
