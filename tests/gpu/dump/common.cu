@@ -1,7 +1,8 @@
 // Index dumps, what all sources begin with. For a matrix instruction dump.c puts before this: REG (a
-// register of A or B), ELEMENT_BITS, DREG (a register of D), D_PACK, D_VALUE(register, e), A_REGS (0:
-// A lies in shared memory), B_REGS, D_REGS, THREADS, KERNELS (bits: reach, meet, sums, product), ENCODE
-// (bits of the integers 0..7 as elements) and MULTIPLY, the instruction.
+// register of A or B), ELEMENT_BITS, DREG (a register of D; in asm D_CONSTRAINT), D_PACK,
+// D_VALUE(register, e), A_REGS (0: A lies in shared memory), B_REGS, D_REGS, THREADS, KERNELS (bits:
+// reach, meet, sums, product), ENCODE (bits of the integers 0..7 as elements) and MULTIPLY, the
+// instruction.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;

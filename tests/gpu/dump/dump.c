@@ -203,6 +203,7 @@ static void put_instruction(const struct instruction *i, unsigned kernels) {
                            : i->d == DT_F32 ? "float"
                            : i->d == DT_S32 ? "int"
                                             : "unsigned int");
+  put("#define D_CONSTRAINT \"%s\"\n", dreg);
   put("#define D_PACK %d\n#define KERNELS %u\n", i->d == DT_F16 ? 2 : 1, kernels);
   put("#define A_REGS %u\n#define B_REGS %u\n#define D_REGS %u\n", na, nb, nd);
   if (i->d == DT_F16) {

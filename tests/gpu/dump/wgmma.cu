@@ -30,4 +30,7 @@ __device__ __forceinline__ void accumulate(DREG *d, const fill &fa, const fill &
   MULTIPLY
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  // No use of d moves to before the wait.
+#pragma unroll
+  for (int i = 0; i < D_REGS; i++) asm volatile("" : D_CONSTRAINT(d[i])::"memory");
 }
