@@ -62,6 +62,8 @@ void emit_frag(struct emit *e, uint32_t res);
 bool emit_memory(struct emit *e, struct ir_op o);
 
 /* Elements in a 32-bit register if the fragment is packed, else 1. */
+/* Bytes of an element in fragments and shared memory: 4-bit elements take one each there. */
+uint32_t emit_size(enum dtype t);
 uint32_t emit_packed(const struct emit *e, const struct ir_res *frag);
 /* index + k as text, folded where the index is constant. */
 const char *emit_index(struct emit *e, struct ir_val index, int64_t k);

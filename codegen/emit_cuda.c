@@ -58,7 +58,9 @@ const char *emit_dtype(enum dtype t) {
 
 const char *emit_type(struct emit *e, struct ir_type t) {
   const char *name = emit_dtype((enum dtype)t.dtype);
-  return t.kind == IR_PTR ? arena_printf(e->a, "%s *", name) : name;
+  if (t.kind == IR_PTR) /* to 4-bit elements: twice the address, and which half */
+    return dtype_bits((enum dtype)t.dtype) == 4 ? "long long " : arena_printf(e->a, "%s *", name);
+  return name;
 }
 
 bool emit_is_const(const struct emit *e, struct ir_val v, int64_t *value) {
@@ -344,6 +346,10 @@ static void put_params(struct emit *e, struct strbuf *out) {
     e->value_name[v.id] = name;
     sb_puts(out, i ? ",\n    " : "\n    ");
     bool is_ptr = ir_type_of(m, v).kind == IR_PTR;
+    if (is_ptr && dtype_bits((enum dtype)ir_type_of(m, v).dtype) == 4) {
+      e->value_name[v.id] = arena_printf(e->a, "%s_at", name);
+      emit_line(e, "const long long %s_at = (long long)%s * 2;", name, name);
+    }
     if (is_ptr)
       sb_printf(out, "%s *__restrict__ %s", emit_dtype((enum dtype)ir_type_of(m, v).dtype), name);
     else

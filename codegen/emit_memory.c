@@ -22,9 +22,13 @@ static const char *res_name(const struct emit *e, struct ir_op o, uint32_t i) {
 
 /* Elements in a 32-bit register if the fragment is packed, else 1. */
 uint32_t emit_packed(const struct emit *e, const struct ir_res *r) {
-  uint32_t bits = dtype_bits((enum dtype)r->type.dtype);
+  uint32_t size = emit_size((enum dtype)r->type.dtype);
   uint32_t n = layout_extent(e->m->layouts.at[r->layout], LAYOUT_REG);
-  return bits < 32 && r->type.dtype != DT_BOOL && n % (32 / bits) == 0 ? 32 / bits : 1;
+  return size < 4 && r->type.dtype != DT_BOOL && n % (4 / size) == 0 ? 4 / size : 1;
+}
+
+uint32_t emit_size(enum dtype t) {
+  return dtype_bits(t) < 8 ? 1 : dtype_bits(t) / 8;
 }
 
 void emit_frag(struct emit *e, uint32_t res) {
@@ -48,7 +52,7 @@ static const char *pack(struct emit *e, const struct ir_val *v, uint32_t n, enum
     return arena_printf(e->a, "%s(%s, %s)", emit_use(e, EMIT_PACK_16), emit_cast(e, from, t, x[0]),
                         emit_cast(e, from, t, x[1]));
   }
-  if (dtype_bits(t) == 8 && n == 4)
+  if (emit_size(t) == 1 && n == 4)
     return arena_printf(e->a, "%s(%s, %s, %s, %s)", emit_use(e, EMIT_PACK_8),
                         emit_cast(e, from, t, x[0]), emit_cast(e, from, t, x[1]),
                         emit_cast(e, from, t, x[2]), emit_cast(e, from, t, x[3]));
@@ -93,7 +97,7 @@ static void ffill(struct emit *e, struct ir_op o) {
 static void fget(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   const struct ir_res *r = res_at(e, o, 0);
-  uint32_t per = emit_packed(e, r), bits = dtype_bits((enum dtype)r->type.dtype);
+  uint32_t per = emit_packed(e, r), bits = 8 * emit_size((enum dtype)r->type.dtype);
   const char *frag = res_name(e, o, 0);
   for (uint32_t i = 0; i < n->n_out; i++) {
     const char *at = emit_index(e, n->in[0], i);
@@ -142,7 +146,7 @@ static const char *const lanes[] = {"x", "y", "z", "w"};
 
 /* Defines the results as the elements of the piece named `piece`. */
 static void split(struct emit *e, const struct ir_opnode *n, enum dtype t, const char *piece) {
-  uint32_t size = dtype_bits(t) / 8, bytes = n->n_out * size;
+  uint32_t size = emit_size(t), bytes = n->n_out * size;
   for (uint32_t i = 0; i < n->n_out; i++) {
     uint32_t at = i * size;
     const char *word =
@@ -174,7 +178,7 @@ static const char *word_of(struct emit *e, const struct ir_val *v, enum dtype t)
     return arena_printf(e->a, "__float_as_uint(%s)", emit_cast(e, from, t, emit_val(e, v[0])));
   if (dtype_bits(t) == 32)
     return arena_printf(e->a, "(unsigned)%s", emit_val(e, v[0]));
-  return pack(e, v, 32 / dtype_bits(t), t);
+  return pack(e, v, 4 / emit_size(t), t);
 }
 
 /* The two words of an 8-byte element. */
@@ -191,7 +195,7 @@ static void words_of_wide(struct emit *e, struct ir_val v, enum dtype t, const c
 
 /* n values as one piece of memory: an expression of its type. */
 static const char *join(struct emit *e, const struct ir_val *v, uint32_t n, enum dtype t) {
-  uint32_t size = dtype_bits(t) / 8, bytes = n * size;
+  uint32_t size = emit_size(t), bytes = n * size;
   if (bytes == size && size <= 2) {
     enum dtype from = (enum dtype)ir_type_of(e->m, v[0]).dtype;
     return arena_printf(e->a, "(%s)%s", piece_type(bytes),
@@ -224,9 +228,57 @@ const char *emit_shared_at(struct emit *e, struct ir_op o, uint32_t res, struct 
               : emit_val(e, offset);
 }
 
+/* ---- elements of 4 bits in global memory: two to a byte, low bits first ---- */
+
+/* Element i of a word as a value of dtype t. */
+static const char *nibble(struct emit *e, enum dtype t, const char *word, uint32_t i) {
+  return t == DT_S4 ? arena_printf(e->a, "(signed char)((int)((unsigned)%s << %u) >> 28)", word,
+                                   28 - 4 * i)
+                    : arena_printf(e->a, "(unsigned char)(%s >> %u & 15)", word, 4 * i);
+}
+
+static void gload_nibbles(struct emit *e, const struct ir_opnode *n, enum dtype t) {
+  const char *from = emit_val(e, n->in[0]), *piece = arena_printf(e->a, "p%u", e->n_values++);
+  const char *mask = emit_val(e, n->in[1]), *other = emit_val(e, n->in[2]);
+  uint32_t count = n->n_out, bytes = count > 1 ? count / 2 : 1;
+  int64_t c;
+  bool always = emit_is_const(e, n->in[1], &c) && c;
+  const char *type = bytes > 4 ? piece_type(bytes) : "unsigned";
+  emit_line(e, "%s %s%s;", type, piece, bytes > 4 ? " = make_uint2(0, 0)" : " = 0");
+  emit_line(e, "%s%s%s%s = *(const %s *)(%s >> 1)%s;", always ? "" : "if (", always ? "" : mask,
+            always ? "" : ") ", piece, piece_type(bytes), from,
+            count > 1 ? "" : arena_printf(e->a, " >> ((int)%s & 1) * 4", from));
+  for (uint32_t i = 0; i < count; i++) {
+    const char *word = bytes > 4 ? arena_printf(e->a, "%s.%s", piece, lanes[i / 8]) : piece;
+    const char *x = nibble(e, t, word, i % 8);
+    define(e, n->out[i], always ? x : arena_printf(e->a, "%s ? %s : %s", mask, x, other));
+  }
+}
+
+static void gstore_nibbles(struct emit *e, const struct ir_opnode *n, bool always) {
+  const char *to = emit_val(e, n->in[0]), *mask = emit_val(e, n->in[1]), *words[2] = {"0", "0"};
+  uint32_t count = n->n_in - 2u, bytes = count / 2;
+  const char *open = always ? "" : arena_printf(e->a, "if (%s) ", mask);
+  if (count == 1) {
+    emit_line(e, "%s%s(%s, %s);", open, emit_use(e, EMIT_STORE_4), to, emit_val(e, n->in[2]));
+    return;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    const char *x = arena_printf(e->a, "(unsigned)(%s & 15)", emit_val(e, n->in[2 + i]));
+    words[i / 8] = i % 8 ? arena_printf(e->a, "%s | %s << %u", words[i / 8], x, i % 8 * 4) : x;
+  }
+  const char *value = bytes > 4 ? arena_printf(e->a, "make_uint2(%s, %s)", words[0], words[1])
+                                : arena_printf(e->a, "(%s)(%s)", piece_type(bytes), words[0]);
+  emit_line(e, "%s*(%s *)(%s >> 1) = %s;", open, piece_type(bytes), to, value);
+}
+
 static void gload(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   enum dtype t = (enum dtype)ir_type_of(e->m, n->in[0]).dtype;
+  if (dtype_bits(t) == 4) {
+    gload_nibbles(e, n, t);
+    return;
+  }
   const char *type = piece_type(n->n_out * dtype_bits(t) / 8), *from = emit_val(e, n->in[0]);
   const char *piece = arena_printf(e->a, "p%u", e->n_values++);
   int64_t mask;
@@ -248,6 +300,10 @@ static void gstore(struct emit *e, struct ir_op o) {
   uint32_t count = n->n_in - 2u;
   int64_t mask;
   bool always = emit_is_const(e, n->in[1], &mask) && mask;
+  if (dtype_bits(t) == 4) {
+    gstore_nibbles(e, n, always);
+    return;
+  }
   emit_line(e, "%s%s%s*(%s *)(%s) = %s;", always ? "" : "if (", always ? "" : emit_val(e, n->in[1]),
             always ? "" : ") ", piece_type(count * dtype_bits(t) / 8), emit_val(e, n->in[0]),
             join(e, &n->in[2], count, t));
@@ -329,7 +385,7 @@ static void gatomic(struct emit *e, struct ir_op o) {
 static void sload(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   enum dtype t = (enum dtype)res_at(e, o, 0)->type.dtype;
-  const char *type = piece_type(n->n_out * dtype_bits(t) / 8);
+  const char *type = piece_type(n->n_out * emit_size(t));
   const char *piece = arena_printf(e->a, "p%u", e->n_values++);
   emit_line(e, "const %s %s = *(const %s *)(smem + (%s));", type, piece, type,
             emit_shared_at(e, o, 0, n->in[0]));
@@ -344,7 +400,7 @@ static void sstore(struct emit *e, struct ir_op o) {
   bool always = emit_is_const(e, n->in[1], &mask) && mask;
   emit_line(e, "%s%s%s*(%s *)(smem + (%s)) = %s;", always ? "" : "if (",
             always ? "" : emit_val(e, n->in[1]), always ? "" : ") ",
-            piece_type(count * dtype_bits(t) / 8), emit_shared_at(e, o, 0, n->in[0]),
+            piece_type(count * emit_size(t)), emit_shared_at(e, o, 0, n->in[0]),
             join(e, &n->in[2], count, t));
 }
 

@@ -276,7 +276,7 @@ static const char *from_bits(struct emit *e, enum dtype t, const char *x) {
   return arena_printf(e->a, "(%s)%s", emit_dtype(t), x);
 }
 
-const char *emit_scalar(struct emit *e, struct ir_op o) {
+static const char *scalar(struct emit *e, struct ir_op o) {
   static const char *const signs[] = {"==", "!=", "<", "<=", ">", ">="};
   const struct ir_opnode *n = ir_op_at(e->m, o);
   const char *x[3] = {"", "", ""};
@@ -325,6 +325,17 @@ const char *emit_scalar(struct emit *e, struct ir_op o) {
       x[i] = widen(e, t, x[i]);
     return narrow(e, t, arithmetic(e, n->opcode, t, x[0], x[1], x[2]));
   }
+}
+
+const char *emit_scalar(struct emit *e, struct ir_op o) {
+  enum ir_opcode c = ir_op_at(e->m, o)->opcode;
+  struct ir_type t = ir_type_of(e->m, ir_op_at(e->m, o)->out[0]);
+  const char *x = scalar(e, o);
+  /* 4-bit integers are kept in 8: what may leave their range is wrapped. */
+  bool computes = c >= IR_ADD && c <= IR_SHR;
+  return t.kind == IR_SCALAR && dtype_bits((enum dtype)t.dtype) == 4 && computes
+             ? from_bits(e, (enum dtype)t.dtype, arena_printf(e->a, "(%s)", x))
+             : x;
 }
 
 _Static_assert(IR_GE - IR_EQ == 5, "signs[] follows the order of the comparisons in ops.def");

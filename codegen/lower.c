@@ -3,41 +3,6 @@
 #include "codegen/schedule.h"
 #include "ir/merge.h"
 
-/* The op that makes a value; for an argument the first that uses it. */
-static struct ir_op place_of(const struct ir_module *m, uint32_t value) {
-  if (m->values.at[value].def.id)
-    return m->values.at[value].def;
-  for (uint32_t o = 1; o < m->ops.n; o++)
-    for (uint16_t k = 0; k < m->ops.at[o].n_in; k++)
-      if (m->ops.at[o].in[k].id == value)
-        return (struct ir_op){o};
-  return (struct ir_op){0};
-}
-
-/* Element types the target cannot hold or convert: one error each, at the first op that makes or
- * reads one. */
-static bool check_types(const struct ir_module *m, const struct cg_target *t,
-                        struct diag_sink *diags) {
-  bool said[DT_COUNT] = {false}, ok = true;
-  for (uint32_t i = 1; i < m->values.n; i++) {
-    const struct ir_value *v = &m->values.at[i];
-    enum dtype d = (enum dtype)v->type.dtype;
-    bool fp8 = d == DT_E4M3 || d == DT_E5M2;
-    if (said[d] || !((dtype_bits(d) < 8) || (fp8 && !(t->features & CG_FP8_MMA))))
-      continue;
-    said[d] = true;
-    ok = false;
-    if (fp8)
-      cg_error(m, diags, place_of(m, i), DIAG_LOWER_UNSUPPORTED, "%s needs sm_89 or newer, not %s",
-               dtype_name(d), t->name);
-    else
-      cg_error(m, diags, place_of(m, i), DIAG_LOWER_UNSUPPORTED,
-               "%s, two elements to a byte, is not lowered to the GPU yet; use s8 or u8",
-               dtype_name(d));
-  }
-  return ok;
-}
-
 /* The tile ops that have a lowering: those that cg_lower_op knows (lower_control.c) and
  * emit_scalar.c writes. An op of the table that is not here is refused by name. */
 bool cg_has_lowering(enum ir_opcode o) {
@@ -168,8 +133,6 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
                 "%s lacks cp.async and ldmatrix, which every kernel needs", opt->target->name);
     return NULL;
   }
-  if (!check_types(tile, opt->target, diags))
-    return NULL;
   struct ir_module *m = ir_clone(tile, a);
   ir_drop_merges(m); /* no schedule cuts loops yet */
   if (!check_ops(m, diags))

@@ -427,7 +427,7 @@ uint32_t cg_frag_elems(const struct lower *l, uint32_t frag) {
 
 uint32_t cg_put_width(const struct lower *l, uint32_t frag) {
   uint32_t bits = dtype_bits((enum dtype)l->m->res.at[frag].type.dtype);
-  uint32_t per = bits < 32 ? 32 / bits : 1;
+  uint32_t per = bits < 8 ? 4 : bits < 32 ? 32 / bits : 1;
   bool packed = l->m->res.at[frag].type.dtype != DT_BOOL && cg_frag_elems(l, frag) % per == 0;
   return packed ? per : 1;
 }

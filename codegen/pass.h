@@ -44,6 +44,9 @@ bool cg_is_free(const struct ir_module *m, struct ir_val v);
 /* The instruction of the matrix unit that a dot was given (inst), or NULL; and how it lies. */
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot);
 struct cg_mma_atom cg_mma_atom_of(const struct ir_module *m, struct ir_op dot);
+/* Is mma.sync of operands of dtype a made of conversions to f16 and of those instructions? So it is
+ * for 8-bit floats on sm_90 and sm_100, which have instructions of a warpgroup for them. */
+bool cg_mma_converts(const struct ir_module *m, enum dtype a);
 /* Does operand i of a dot lie in shared memory with its rows (0: a) or columns (1: b) contiguous,
  * not k? */
 bool cg_is_mn_inner(const struct ir_module *m, struct ir_op dot, int i);

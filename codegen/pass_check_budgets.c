@@ -16,7 +16,8 @@
 static uint32_t frag_regs(const struct ir_module *m, uint32_t res) {
   const struct ir_res *r = &m->res.at[res];
   uint32_t elems = layout_extent(m->layouts.at[r->layout], LAYOUT_REG);
-  return (uint32_t)(((uint64_t)elems * dtype_bits((enum dtype)r->type.dtype) + 31) / 32);
+  uint32_t bits = dtype_bits((enum dtype)r->type.dtype);
+  return (uint32_t)(((uint64_t)elems * (bits < 8 ? 8 : bits) + 31) / 32);
 }
 
 /* The op that first touches a resource. */

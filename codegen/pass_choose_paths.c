@@ -31,11 +31,16 @@ static void cast_operand(struct ir_module *m, struct ir_op dot, uint32_t i, enum
 }
 
 /* Dots of dtypes that no instruction takes, as dots of others that hold every value of theirs:
- * 4-bit integers in 8 bits; 8-bit floats, where the target has no instruction for them, in f16; and
+ * 4-bit integers in 8 bits; 8-bit floats, where the target has no good instruction, in f16; and
  * where these have an f16 accumulator, that in f32, rounded once. */
 static void widen_operands(struct ir_module *m, struct ir_op o) {
   const struct cg_target *t = cg_target_of(m);
-  bool fp8_unit = (t->features & CG_FP8_MMA) != 0, fp8 = false;
+  /* An instruction that converts takes many registers: too many beside a second accumulator, which
+   * there is where a dot does not add to what a loop carries. */
+  struct ir_val acc = ir_op_at(m, o)->in[2];
+  bool carried = !ir_value_at(m, acc)->def.id;
+  bool fp8_unit = (t->features & CG_FP8_MMA) && (carried || !cg_mma_converts(m, DT_E4M3));
+  bool fp8 = false;
   for (uint32_t i = 0; i < 2; i++) {
     enum dtype d = dtype_of(m, ir_op_at(m, o)->in[i]);
     fp8 = fp8 || d == DT_E4M3 || d == DT_E5M2;
@@ -181,12 +186,17 @@ static bool choose_rest(struct ir_module *m, struct chooser *c, struct ir_op o) 
   return true;
 }
 
+static void list_dot(void *user, struct ir_module *m, struct ir_op o) {
+  struct chooser *c = user;
+  if (ir_op_at(m, o)->opcode == IR_DOT)
+    VEC_PUSH(c->ctx->scratch, &c->dots, o);
+}
+
 bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   struct chooser c = {.ctx = ctx};
   bool ok = true;
-  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
-    if (ir_op_at(m, o)->block.id && ir_op_at(m, o)->opcode == IR_DOT)
-      VEC_PUSH(ctx->scratch, &c.dots, o);
+  /* A walk: ops inside of an op that was removed are still in the table. */
+  ir_walk(m, m->body, list_dot, &c);
   for (uint32_t i = 0; i < c.dots.n; i++) {
     widen_operands(m, c.dots.at[i]);
     const char *inst = choose_inst(m, ctx, c.dots.at[i]);

@@ -25,7 +25,7 @@
  * leaves no registers for edges, scalar copies or operands of multiply-adds. */
 #define ACC_MOST         128
 #define ACC_LESS         64
-#define ACC_TWICE        32   /* where elements, or the parts of split ones, take two registers */
+#define ACC_TWICE        32   /* where there is about as much else to hold */
 #define SMEM_SLACK       2048 /* for reductions and small converts */
 #define ELEMS_PER_THREAD 64
 
@@ -36,30 +36,41 @@ struct survey {
   struct ir_op main_dot;
   int64_t largest_tile, widest; /* elements of the largest tile in registers; bytes of an element */
   int64_t slot_bytes;           /* operands that loops load for dots */
-  bool plain;                   /* no access has edges to check or is scalar; all dots are lean */
+  bool plain;                   /* no access has edges to check or is scalar; all dots are mma
+                                   that takes few registers */
 };
 
 static int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
-/* Does a dot need few registers besides accumulators and fragments? Multiply-adds, 64-bit
- * accumulators and split operands do not; nor do 8-bit floats where mma.sync is made of conversions
- * to f16 (sm_90, sm_100: their own instructions are those of a warpgroup). */
-static bool is_lean(const struct ir_module *m, struct ir_op o) {
+/* Do elements, or the two parts of split ones, take two registers? */
+static bool is_wide(const struct ir_module *m, struct ir_op o) {
   const struct ir_mma *x = cg_mma_of(m, o);
-  uint32_t major = cg_target_of(m)->cc_major;
-  if (!x || dtype_bits(x->acc) > 32 || str_eq(cg_attr_word(m, o, IR_ATTR_prec), "tf32x3"))
-    return false;
-  bool fp8 = dtype_is_float(x->a) && dtype_bits(x->a) == 8;
-  return !fp8 || (major != 9 && major != 10);
+  return x && (dtype_bits(x->acc) > 32 || str_eq(cg_attr_word(m, o, IR_ATTR_prec), "tf32x3"));
+}
+
+/* Is an operand made of 4-bit elements? Each is loaded, if there are edges, and unpacked by
+ * itself. */
+static bool is_unpacked(const struct ir_module *m, struct ir_op o) {
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ir_op def = ir_value_at(m, ir_op_at(m, o)->in[i])->def;
+    while (def.id &&
+           (ir_op_at(m, def)->opcode == IR_TRANSPOSE || ir_op_at(m, def)->opcode == IR_CAST) &&
+           dtype_bits((enum dtype)ir_type_of(m, ir_op_at(m, def)->in[0]).dtype) > 4)
+      def = ir_value_at(m, ir_op_at(m, def)->in[0])->def;
+    if (def.id && ir_op_at(m, def)->opcode == IR_CAST)
+      return true;
+  }
+  return false;
 }
 
 static void look(void *user, struct ir_module *m, struct ir_op o) {
   struct survey *s = user;
   const struct ir_opnode *n = ir_op_at(m, o);
   if (n->opcode == IR_DOT) {
-    s->plain = s->plain && is_lean(m, o);
+    s->plain =
+        s->plain && cg_mma_of(m, o) && !is_wide(m, o) && !cg_mma_converts(m, cg_mma_of(m, o)->a);
     struct ir_type a = ir_type_of(m, n->in[0]), c = ir_type_of(m, n->in[2]);
     int64_t macs = c.dim[0] * c.dim[1] * a.dim[1];
     VEC_PUSH(s->scratch, &s->dots, o);
@@ -136,8 +147,8 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   /* Operands read element by element need an address for nearly each. */
   bool elements = x && dtype_bits(x->a) >= 32 &&
                   (cg_is_mn_inner(m, s->main_dot, 0) || cg_is_mn_inner(m, s->main_dot, 1));
-  bool twice = x && (dtype_bits(x->acc) > 32 || (elements && !s->plain) ||
-                     str_eq(cg_attr_word(m, s->main_dot, IR_ATTR_prec), "tf32x3"));
+  bool twice =
+      x && (is_wide(m, s->main_dot) || is_unpacked(m, s->main_dot) || (elements && !s->plain));
   int64_t warps = 1, most = s->plain ? ACC_MOST : twice ? ACC_TWICE : ACC_LESS;
   int64_t up_to = s->plain || twice ? 16 : 8;
   while ((warps < up_to && area > warps * 32 * most) ||

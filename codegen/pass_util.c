@@ -139,6 +139,11 @@ const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot) {
                      (enum dtype)ir_type_of(m, n->in[1]).dtype);
 }
 
+bool cg_mma_converts(const struct ir_module *m, enum dtype a) {
+  uint32_t major = cg_target_of(m)->cc_major;
+  return dtype_is_float(a) && dtype_bits(a) == 8 && (major == 9 || major == 10);
+}
+
 bool cg_is_mn_inner(const struct ir_module *m, struct ir_op dot, int i) {
   if (!str_eq(cg_attr_word(m, dot, i ? IR_ATTR_b_path : IR_ATTR_a_path), "smem"))
     return i == 1; /* written row by row */

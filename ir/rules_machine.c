@@ -64,7 +64,8 @@ bool ir_rule_check_results(struct ir_check *c, enum dtype t) {
 
 /* One access moves 1, 2, 4, 8 or 16 bytes. */
 void ir_rule_check_width(struct ir_check *c, uint32_t n, enum dtype t) {
-  uint32_t bytes = n * dtype_bits(t) / 8;
+  /* Of 4-bit elements, one and up to 16. */
+  uint32_t bits = dtype_bits(t), bytes = bits < 8 ? n : n * bits / 8;
   if (n == 0 || (n & (n - 1)) || bytes == 0 || bytes > 16)
     ir_rule_fail(c, "%u elements of %s are not an access of 1, 2, 4, 8 or 16 bytes", n,
                  dtype_name(t));
@@ -150,7 +151,8 @@ void ir_rule_fput(struct ir_check *c) {
   }
   const struct ir_res *frag = ir_rule_res(c, 0);
   enum dtype t = (enum dtype)frag->type.dtype;
-  uint32_t n = c->n->n_in - 1u, per_reg = dtype_bits(t) < 32 ? 32 / dtype_bits(t) : 1;
+  uint32_t n = c->n->n_in - 1u, bits = dtype_bits(t);
+  uint32_t per_reg = bits < 8 ? 4 : bits < 32 ? 32 / bits : 1;
   ir_rule_check_index(c, 0, frag, n);
   ir_rule_check_values(c, 1, t);
   if (t != DT_BOOL && ir_frag_elems(c->m, frag) % per_reg == 0 && n % per_reg)

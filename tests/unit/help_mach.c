@@ -85,6 +85,7 @@ static struct cell *cell(struct mach *x, struct ir_val v, uint32_t t) {
 
 static int64_t wrap(enum dtype t, int64_t v) {
   switch (dtype_bits(t)) {
+  case 4: return t == DT_U4 ? v & 15 : (v & 15) - 2 * (v & 8);
   case 8: return t == DT_BOOL ? v != 0 : t == DT_U8 ? (uint8_t)v : (int8_t)v;
   case 32: return (int32_t)v;
   default: return v;
@@ -255,21 +256,21 @@ static int64_t digits(struct mach *x, struct ir_op o, int64_t v) {
 
 /* ---- memory ---- */
 
-static struct cell load_cell(enum dtype t, const void *p) {
+static struct cell load_cell(enum dtype t, const void *p, int64_t i) {
   struct cell c = {0};
   if (dtype_is_float(t))
-    c.f = num_load(t, p, 0);
+    c.f = num_load(t, p, i);
   else
-    c.i = num_load_int(t, p, 0);
+    c.i = num_load_int(t, p, i);
   return c;
 }
 
-static void store_cell(enum dtype t, void *p, enum dtype from, struct cell c) {
+static void store_cell(enum dtype t, void *p, int64_t i, enum dtype from, struct cell c) {
   c = cast(t, from, c);
   if (dtype_is_float(t))
-    num_store(t, p, 0, c.f);
+    num_store(t, p, i, c.f);
   else
-    num_store_int(t, p, 0, c.i);
+    num_store_int(t, p, i, c.i);
 }
 
 static void check_global(struct mach *x, int64_t at, size_t bytes) {
@@ -341,30 +342,46 @@ static bool is_true(struct mach *x, struct ir_val v, uint32_t t) {
   return cell(x, v, t)->i != 0;
 }
 
+/* Address of element i of what a pointer points to; elements of 4 bits: of its byte, and which half
+ * of it. */
+static void *elem_at(enum dtype t, int64_t at, uint32_t i, int64_t *half) {
+  *half = dtype_bits(t) == 4 ? (at + i) % 2 : 0;
+  return (void *)(intptr_t)(dtype_bits(t) == 4 ? (at + i) / 2 : at + i * dtype_bits(t) / 8);
+}
+
+static void check_elems(struct mach *x, enum dtype t, int64_t at, uint32_t n) {
+  if (dtype_bits(t) == 4 && at % n)
+    fail(x, "address not aligned to %u elements of 4 bits", n);
+  if (dtype_bits(t) == 4)
+    check_global(x, at / 2, n > 1 ? n / 2 : 1);
+  else
+    check_global(x, at, n * dtype_bits(t) / 8);
+}
+
 static void gload(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   enum dtype d = dtype_of(x, n->in[0]);
-  size_t size = dtype_bits(d) / 8;
-  int64_t at = cell(x, n->in[0], t)->i;
+  int64_t at = cell(x, n->in[0], t)->i, half;
   bool mask = is_true(x, n->in[1], t);
   if (mask)
-    check_global(x, at, size * n->n_out);
-  for (uint32_t i = 0; i < n->n_out; i++)
-    *cell(x, n->out[i], t) =
-        mask ? load_cell(d, (const char *)(intptr_t)at + i * size) : *cell(x, n->in[2], t);
+    check_elems(x, d, at, n->n_out);
+  for (uint32_t i = 0; i < n->n_out; i++) {
+    const void *p = elem_at(d, at, i, &half);
+    *cell(x, n->out[i], t) = mask ? load_cell(d, p, half) : *cell(x, n->in[2], t);
+  }
 }
 
 static void gstore(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   enum dtype d = dtype_of(x, n->in[0]);
-  size_t size = dtype_bits(d) / 8;
-  int64_t at = cell(x, n->in[0], t)->i;
+  int64_t at = cell(x, n->in[0], t)->i, half;
   if (!is_true(x, n->in[1], t))
     return;
-  check_global(x, at, size * (n->n_in - 2u));
-  for (uint32_t i = 2; i < n->n_in; i++)
-    store_cell(d, (char *)(intptr_t)at + (i - 2) * size, dtype_of(x, n->in[i]),
-               *cell(x, n->in[i], t));
+  check_elems(x, d, at, n->n_in - 2u);
+  for (uint32_t i = 2; i < n->n_in; i++) {
+    void *p = elem_at(d, at, i - 2, &half);
+    store_cell(d, p, half, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
+  }
 }
 
 /* Threads one after the other: each step is one. */
@@ -381,7 +398,7 @@ static void gatomic(struct mach *x, struct ir_op o, uint32_t t) {
   struct cell old = {0}, new = *cell(x, n->in[2], t);
   if (is_true(x, n->in[1], t)) {
     check_global(x, (int64_t)(intptr_t)at, dtype_bits(d) / 8);
-    old = load_cell(d, at);
+    old = load_cell(d, at, 0);
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
       if (!str_eq(kind, ops[i].kind))
         continue;
@@ -390,7 +407,7 @@ static void gatomic(struct mach *x, struct ir_op o, uint32_t t) {
       else
         new.i = int_op(x, ops[i].o, d, old.i, new.i);
     }
-    store_cell(d, at, d, new);
+    store_cell(d, at, 0, d, new);
   }
   if (n->n_out)
     *cell(x, n->out[0], t) = old;
@@ -399,23 +416,23 @@ static void gatomic(struct mach *x, struct ir_op o, uint32_t t) {
 static void sload(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
-  uint32_t size = dtype_bits(d) / 8;
+  uint32_t size = (dtype_bits(d) + 4) / 8;
   int64_t at = buf_at(x, o, n->in[0], t, size * n->n_out);
   touch(x, t, at, size * n->n_out, false);
   for (uint32_t i = 0; i < n->n_out; i++)
-    *cell(x, n->out[i], t) = load_cell(d, x->smem + at + i * size);
+    *cell(x, n->out[i], t) = load_cell(d, x->smem + at + i * size, 0);
 }
 
 static void sstore(struct mach *x, struct ir_op o, uint32_t t) {
   const struct ir_opnode *n = ir_op_at(x->m, o);
   enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
-  uint32_t size = dtype_bits(d) / 8;
+  uint32_t size = (dtype_bits(d) + 4) / 8;
   if (!is_true(x, n->in[1], t))
     return;
   int64_t at = buf_at(x, o, n->in[0], t, size * (n->n_in - 2u));
   touch(x, t, at, size * (n->n_in - 2u), true);
   for (uint32_t i = 2; i < n->n_in; i++)
-    store_cell(d, x->smem + at + (i - 2) * size, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
+    store_cell(d, x->smem + at + (i - 2) * size, 0, dtype_of(x, n->in[i]), *cell(x, n->in[i], t));
 }
 
 /* 16-byte accesses of eight lanes go through in one phase if they hit the eight groups of four
@@ -532,7 +549,7 @@ static void ldmatrix(struct mach *x, struct ir_op o, uint32_t warp) {
   uint32_t num = (uint32_t)ir_attr_int(x->m, o, IR_ATTR_num, 0);
   bool trans = ir_attr_int(x->m, o, IR_ATTR_trans, 0) != 0;
   enum dtype d = (enum dtype)x->m->res.at[n->res[0]].type.dtype;
-  uint32_t size = dtype_bits(d) / 8;
+  uint32_t size = (dtype_bits(d) + 4) / 8;
   for (uint32_t k = 0; k < num; k++) {
     const uint8_t *row[8];
     int64_t at[8];
@@ -550,7 +567,7 @@ static void ldmatrix(struct mach *x, struct ir_op o, uint32_t warp) {
       for (uint32_t e = 0; e < 2; e++)
         memcpy(word + 2 * e, trans ? row[q + e] + 2 * g : row[g] + 2 * (q + e), 2);
       for (uint32_t e = 0; e < 4 / size; e++)
-        *frag_at(x, n->res[0], t, to + e, true) = load_cell(d, word + e * size);
+        *frag_at(x, n->res[0], t, to + e, true) = load_cell(d, word + e * size, 0);
     }
   }
 }
@@ -781,7 +798,7 @@ static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
   case IR_DIGITS: out->i = digits(x, o, cell(x, n->in[0], t)->i); return;
   case IR_PTR_ADD:
     out->i = cell(x, n->in[0], t)->i +
-             cell(x, n->in[1], t)->i * (int64_t)(dtype_bits(dtype_of(x, n->in[0])) / 8);
+             cell(x, n->in[1], t)->i * (int64_t)((dtype_bits(dtype_of(x, n->in[0])) + 4) / 8);
     return;
   case IR_FFILL:
   case IR_FGET:
@@ -983,6 +1000,9 @@ static void launch(struct mach *x) {
         c = (struct cell){x->args->arg[x->arg_of[p->arg]].i, x->args->arg[x->arg_of[p->arg]].f};
       else
         c.i = eval(x, p->value);
+      struct ir_type type = ir_type_of(m, body->args.at[i]);
+      if (type.kind == IR_PTR && dtype_bits((enum dtype)type.dtype) == 4)
+        c.i *= 2;
       if (p->kind == RECIPE_PARAM_I32 && c.i != (int32_t)c.i)
         fail(x, "parameter %u does not fit 32 bits", i);
       for (uint32_t t = 0; t < x->threads; t++)

@@ -77,8 +77,9 @@ static void check_fold(const char *op, const char *x, const char *y, const char 
 
 static void places_of_extremes(void **state) {
   (void)state;
-  static const char *const types[] = {"f32", "bf16", "f16", "f64", "s8", "u8", "s32", "s64"};
-  for (unsigned i = 0; i < 8; i++) {
+  static const char *const types[] = {"f32", "bf16", "f16", "f64",  "s8",
+                                      "u8",  "s32",  "s64", "e4m3", "s4"};
+  for (unsigned i = 0; i < 10; i++) {
     check_fold("argmax", types[i], "s32", "", "index", 0);
     check_fold("argmin", types[i], "s64", "", "index", i < 2 ? 0 : 6);
   }
@@ -111,8 +112,9 @@ static void masks(void **state) {
 
 static void running_sums(void **state) {
   (void)state;
-  static const char *const types[] = {"f32", "bf16", "f64", "s8", "u8", "s32", "s64"};
-  for (unsigned i = 0; i < 7; i++)
+  static const char *const types[] = {"f32", "bf16", "f64", "s8", "u8",
+                                      "s32", "s64",  "s4",  "u4", "e5m2"};
+  for (unsigned i = 0; i < 10; i++)
     check_fold("scan_sum", types[i], types[i], "", types[i], i < 2 ? 0 : 3);
 }
 
@@ -146,11 +148,11 @@ static void bits_of_every_pair(void **state) {
   static const struct {
     const char *name;
     int bits;
-  } types[] = {{"s8", 8},   {"u8", 8},   {"f16", 16}, {"bf16", 16},
-               {"s32", 32}, {"f32", 32}, {"s64", 64}, {"f64", 64}};
+  } types[] = {{"s8", 8},   {"u8", 8},   {"f16", 16}, {"bf16", 16}, {"s32", 32},
+               {"f32", 32}, {"s64", 64}, {"f64", 64}, {"s4", 4},    {"u4", 4}};
   static const char *const layouts[] = {"", "X=col", "Y=col", "X=off1"};
-  for (unsigned i = 0; i < 8; i++)
-    for (unsigned k = 0; k < 8; k++)
+  for (unsigned i = 0; i < 10; i++)
+    for (unsigned k = 0; k < 10; k++)
       if (i != k)
         check_bitcast(types[i].name, types[i].bits, types[k].name, types[k].bits,
                       layouts[(i + k) % 4]);
@@ -198,6 +200,35 @@ static void rounding(void **state) {
     }
 }
 
+/* Arithmetic wraps at 4 bits; rows start in either half of a byte; elements of one byte are written
+ * by several threads. */
+static void nibbles(void **state) {
+  (void)state;
+  static const char *const ops[] = {"add", "sub", "mul", "floordiv", "mod", "min", "xor", "shl"};
+  static const char *const layouts[] = {"", "X=pad1", "Y=pad1", "X=col", "Y=col", "X=pad3,Y=col"};
+  for (unsigned i = 0; i < 8; i++)
+    for (unsigned k = 0; k < 6; k++) {
+      struct help_arena h;
+      help_arena_init(&h);
+      struct strbuf b = {.arena = &h.arena};
+      const char *t = (i + k) % 2 ? "s4" : "u4", *dims = k % 3 ? "M=7,N=41" : "M=8,N=48";
+      sb_printf(&b, "kiln-ir 1 tile\nkernel r {\n  arg X: in %s [M, N]\n", t);
+      sb_printf(&b, "  arg Y: out %s [M, N]\n  dims M, N\n  grid cdiv(N, 24)\n", t);
+      sb_printf(&b, "  body(%%X: view %s(?,?), %%Y: view %s(?,?), ", t, t);
+      sb_puts(&b, "%M: index, %N: index, %i: index) {\n    %z = const 0 : index\n");
+      sb_puts(&b, "    %w = const 24 : index\n    %at = mul %i, %w : index\n");
+      sb_printf(&b, "    %%t = load %%X, %%z, %%at {pad = 3} : %s(8,24)\n", t);
+      sb_printf(&b, "    %%h = const 3 : %s\n    %%q = splat %%h : %s(8,24)\n", t, t);
+      sb_printf(&b, "    %%v = mul %%t, %%q : %s(8,24)\n", t);
+      sb_printf(&b, "    %%y = %s %%v, %%t : %s(8,24)\n    %%n = neg %%y : %s(8,24)\n", ops[i], t,
+                t);
+      sb_puts(&b, "    store %Y, %z, %at, %n\n    return\n  }\n}\n");
+      cg_check(sb_str(&b), dims, layouts[k], "", 0);
+      nvrtc_check(&nvrtc, sb_str(&b), dims, layouts[k], targets[(i + k) % 4], "");
+      arena_free(&h.arena);
+    }
+}
+
 static void all_compile_without_spills(void **state) {
   (void)state;
   static const char *const ops[][4] = {
@@ -239,6 +270,7 @@ int main(void) {
       cmocka_unit_test(bits_of_every_pair),
       cmocka_unit_test(random_numbers),
       cmocka_unit_test(rounding),
+      cmocka_unit_test(nibbles),
       cmocka_unit_test(all_compile_without_spills),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,20 +144,6 @@ static void refusals(void **state) {
   refuse(gemm_text(g), "sm_90a", "warps_m=1,warps_n=1", DIAG_LIMIT, "with 32 threads a block");
   refuse(gemm_text(g), "sm_90a", "warps_m=8,warps_n=8", DIAG_LIMIT, "at most 1024");
   refuse(gemm_text(g), "sm_90a", "warps_m=3,threads=64", DIAG_LIMIT, "must be the threads");
-  static const char dots[] =
-      "kiln-ir 1 tile\nkernel k {\n  arg A: in e4m3 [M, K]\n  arg C: out f32 [M, N]\n"
-      "  dims M, K, N\n  grid 1\n"
-      "  body(%0: view e4m3(?,?), %1: view f32(?,?), %2: index, %3: index, %4: index, %5: index) {\n"
-      "    %6 = const 0 : index\n    %7 = const 0.0 : f32\n    %8 = splat %7 : f32(16,16)\n"
-      "    %9 = load %0, %6, %6 : e4m3(16,16)\n    %10 = dot %9, %9, %8 : f32(16,16)\n"
-      "    store %1, %6, %6, %10\n    return\n  }\n}\n";
-  refuse(dots, "sm_80", "", DIAG_LOWER_UNSUPPORTED, "e4m3 needs sm_89 or newer, not sm_80");
-  static const char tf32[] =
-      "kiln-ir 1 tile\nkernel k {\n  arg A: in f32 [M, K]\n  arg C: out s4 [M, N]\n"
-      "  dims M, K, N\n  grid 1\n"
-      "  body(%0: view f32(?,?), %1: view s4(?,?), %2: index, %3: index, %4: index, %5: index) {\n"
-      "    return\n  }\n}\n";
-  refuse(tf32, "sm_90a", "", DIAG_LOWER_UNSUPPORTED, "s4, two elements to a byte");
 }
 
 /* Every op of the tile stage is lowered; but merge, which cg_lower takes out first. */
