@@ -137,12 +137,19 @@ static bool bind_tensor(struct binder *b, uint32_t k) {
     FAIL(b, "argument '%s': expected rank %u, found %u", name, a->rank, t->rank);
   r->size = emu_bytes(a->dtype);
   r->payload = payload;
-  r->data = (char *)t->data + t->offset * (payload ? 8 : (int64_t)r->size);
+  bool nibbles = dtype_bits(a->dtype) == 4; /* two to a byte */
+  if (nibbles && t->offset % 2)
+    FAIL(b, "argument '%s' starts in the middle of a byte", name);
+  r->data = (char *)t->data + (nibbles ? t->offset / 2 : t->offset * (payload ? 8 : r->size));
   /* Payloads are where they are: the address that they stand for is as aligned as can be. */
   r->va = ((uint64_t)k + 1) << EMU_REGION_BITS;
   r->va |= payload ? 0 : (uint64_t)(uintptr_t)r->data & 0xfff;
   if (!reach(t, r->size, &r->lo, &r->hi))
     FAIL(b, "argument '%s' reaches further than memory can", name);
+  if (nibbles) {
+    r->lo = r->lo / 2 - (r->lo % 2 < 0);
+    r->hi = r->hi / 2 + (r->hi % 2 > 0);
+  }
   r->unset = a->kind == IR_ARG_OUT;
   if (a->kind != IR_ARG_IN)
     add_shadow(b, r);
@@ -237,6 +244,9 @@ static bool bind_param(struct binder *b, uint32_t k) {
     e->param_f[k] = num_round(e->m->args.at[arg].dtype, e->args[arg].f);
     break;
   }
+  struct ir_type type = ir_type_of(e->m, ir_block_at(e->m, e->m->body)->args.at[k]);
+  if (type.kind == IR_PTR && dtype_bits((enum dtype)type.dtype) == 4)
+    e->param[k] *= 2; /* as ops_machine.def says */
   return true;
 }
 

@@ -128,11 +128,30 @@ static uint32_t payload_elem(const struct emu *e, enum dtype t) {
   return emu_cell(e, t) == CELL_PAYLOAD ? emu_bytes(t) : 0;
 }
 
+/* Where the elements of an access lie: number of the first from its address on, and how far they
+ * are apart. Elements of 4 bits are two to a byte in global memory, to which a pointer is twice the
+ * address and which half; in shared memory they take a byte each. */
+struct place {
+  uint32_t first, each;
+  uint64_t va;
+  uint32_t bytes;
+};
+
+static struct place global_place(enum dtype t, int64_t ptr, uint32_t n) {
+  if (dtype_bits(t) != 4)
+    return (struct place){0, 1, (uint64_t)ptr, n * emu_bytes(t)};
+  return (struct place){(uint32_t)(ptr & 1), 1, (uint64_t)ptr / 2, n > 1 ? n / 2 : 1};
+}
+
+static struct place shared_place(enum dtype t) {
+  return (struct place){.each = dtype_bits(t) == 4 ? 2 : 1};
+}
+
 static void load(struct emu_agent *a, const struct emu_insn *i, enum dtype t, uint32_t lane,
-                 struct emu_ref from) {
+                 struct emu_ref from, struct place p) {
   enum cell c = emu_cell(a->unit->e, t);
   for (uint32_t k = 0; k < i->n->n_out; k++)
-    interp_load_cells(t, c, from.at, k * from.step, 0, 1,
+    interp_load_cells(t, c, from.at, p.first + k * p.each * from.step, 0, 1,
                       (char *)emu_cells(a, i->out[k]) + lane_at(c, lane));
 }
 
@@ -164,16 +183,16 @@ static void round_all(struct emu_agent *a, const struct emu_insn *i, enum dtype 
 }
 
 static void store(const struct emu_insn *i, enum dtype t, enum cell c, const struct stored *s,
-                  uint32_t lane, struct emu_ref to) {
+                  uint32_t lane, struct emu_ref to, struct place p) {
   for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
-    interp_store_cells(t, c, to.at, (k - first) * to.step, 0, 1,
+    interp_store_cells(t, c, to.at, p.first + (k - first) * p.each * to.step, 0, 1,
                        s->cells[k - first] + lane_at(c, lane));
 }
 
 void emu_gload(struct emu_agent *a, const struct emu_insn *i) {
   enum dtype t = i->out_dtype;
   const int64_t *ptr = emu_in_int(a, i, 0);
-  uint32_t size = emu_bytes(t), on = emu_lanes(emu_in_bool(a, i, 1), a->active);
+  uint32_t on = emu_lanes(emu_in_bool(a, i, 1), a->active);
   uint32_t elem = payload_elem(a->unit->e, t);
   size_t cell = cell_size(emu_cell(a->unit->e, t));
   if (!emu_need(a, i, 1, a->active) || !emu_need(a, i, 0, on))
@@ -183,11 +202,11 @@ void emu_gload(struct emu_agent *a, const struct emu_insn *i) {
   for (uint32_t k = 0; k < i->n->n_out && on != EMU_ALL; k++)
     memcpy(emu_cells(a, i->out[k]), emu_cells(a, i->in[2]), EMU_LANES * cell);
   EMU_EACH_LANE (l, on) {
-    struct emu_ref r =
-        emu_touch_global(a, i, l, EMU_READ, (uint64_t)ptr[l], size * i->n->n_out, elem);
+    struct place p = global_place(t, ptr[l], i->n->n_out);
+    struct emu_ref r = emu_touch_global(a, i, l, EMU_READ, p.va, p.bytes, elem);
     if (!r.at)
       return;
-    load(a, i, t, l, r);
+    load(a, i, t, l, r, p);
   }
 }
 
@@ -195,7 +214,9 @@ void emu_gstore(struct emu_agent *a, const struct emu_insn *i) {
   const struct emu *e = a->unit->e;
   enum dtype t = emu_dtype(e, i->n->in[0]);
   const int64_t *ptr = emu_in_int(a, i, 0);
-  uint32_t bytes = emu_bytes(t) * (i->n->n_in - 2u), elem = payload_elem(e, t);
+  uint32_t elem = payload_elem(e, t), count = i->n->n_in - 2u;
+  /* One element of 4 bits leaves the other half of its byte to others. */
+  enum emu_kind kind = dtype_bits(t) == 4 && count == 1 ? EMU_ATOMIC : EMU_WRITE;
   uint32_t on = emu_lanes(emu_in_bool(a, i, 1), a->active);
   struct stored s;
   if (!emu_need(a, i, 1, a->active))
@@ -205,10 +226,11 @@ void emu_gstore(struct emu_agent *a, const struct emu_insn *i) {
       return;
   round_all(a, i, t, &s);
   EMU_EACH_LANE (l, on) {
-    struct emu_ref r = emu_touch_global(a, i, l, EMU_WRITE, (uint64_t)ptr[l], bytes, elem);
+    struct place p = global_place(t, ptr[l], count);
+    struct emu_ref r = emu_touch_global(a, i, l, kind, p.va, p.bytes, elem);
     if (!r.at)
       return;
-    store(i, t, emu_cell(e, t), &s, l, r);
+    store(i, t, emu_cell(e, t), &s, l, r, p);
   }
 }
 
@@ -255,7 +277,7 @@ void emu_sload(struct emu_agent *a, const struct emu_insn *i) {
              : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_READ, address[l], bytes, elem);
     if (!r.at)
       return;
-    load(a, i, t, l, r);
+    load(a, i, t, l, r, shared_place(t));
     for (uint32_t k = 0; k < i->n->n_out && r.hollow; k++)
       hollow[k] |= (uint32_t)((r.hollow >> (k * size) & ((1u << size) - 1)) != 0) << l;
   }
@@ -290,7 +312,7 @@ void emu_sstore(struct emu_agent *a, const struct emu_insn *i) {
              : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_WRITE, address[l], bytes, elem);
     if (!r.at)
       return;
-    store(i, t, emu_cell(e, t), &s, l, r);
+    store(i, t, emu_cell(e, t), &s, l, r, shared_place(t));
     for (uint32_t k = first; k < i->n->n_in && a->any_hollow && !rank; k++)
       if (emu_hollow(a, i->in[k]) >> l & 1)
         emu_store_hollow(a, (uint32_t)address[l] + (k - first) * size, size);

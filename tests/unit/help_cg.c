@@ -378,9 +378,15 @@ static void compare_output(struct cg_test *t, uint32_t k, double tolerance) {
     bool same = memcmp((char *)x->data + i * size, (char *)y->data + i * size, size) == 0 ||
                 (dtype_is_float(x->dtype) && isnan(a) && isnan(b)) ||
                 fabs(a - b) <= tolerance * scale;
-    if (!same || (tolerance == 0 && a != b && !isnan(a)))
+    if (!same || (tolerance == 0 && a != b && !isnan(a))) {
+      if (getenv("KILN_SHOW")) {
+        struct strbuf text = {.arena = &t->mem.arena};
+        ir_print(t->tile, (struct ir_print_options){0}, &text);
+        fputs(sb_str(&text), stderr);
+      }
       fail_msg("program %llu, %s: element %zu of the allocation is %g, the interpreter says %g",
                (unsigned long long)t->what, name, i, a, b);
+    }
   }
 }
 
