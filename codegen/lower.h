@@ -255,6 +255,8 @@ void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, s
  * are at least the tile's, and what lies beyond along k_dim is zero. */
 struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *name, int64_t outer,
                                  int64_t inner, int k_dim);
+/* Zeros in a matrix that holds tile t, its dims outer and inner, from t's end along k_dim on. */
+void cg_zero_padding(struct lower *l, const struct cg_smem *s, struct ir_type t, int k_dim);
 /* A load outside pipelined loops that feeds dots: buffer, copy, wait. */
 void cg_lower_smem_load(struct lower *l, struct ir_op o);
 

@@ -88,10 +88,45 @@ static void pick(struct lower *l, const struct picker *p, struct ir_val r, struc
   *ptr = ptr_add(l, p->base, at);
 }
 
+/* A gather that dots alone read: from memory to the matrix in shared memory that they want. */
+static void gather_to_smem(struct lower *l, const struct picker *p, struct ir_val v) {
+  const struct cg_smem *s = cg_smem_for_load(l, p->op, 1, 0);
+  const struct layout *x = cg_layout_at(l, p->layout);
+  struct ir_val other = cg_pad_value(l, p->op), ptr, mask, out[16];
+  int vdim = (int)ir_attr_int(l->m, p->op, IR_ATTR_vdim, 0);
+  uint32_t w = s->inner_dim == vdim ? cg_aligned_run(x, (uint32_t)vdim, p->vec) : 1;
+  struct ir_builder saved;
+  struct ir_val writer = cg_is_writer(l, p->layout);
+  struct ir_val r = cg_muli(l, cg_each(l, layout_extent(x, LAYOUT_REG) / w, &saved), w), at[2];
+  pick(l, p, r, &ptr, &mask);
+  cg_gload(l, ptr, mask, other, w, out);
+  for (int i = 0; i < 2; i++) {
+    int d = i ? s->inner_dim : s->outer_dim;
+    at[i] = d < 0 ? cg_s32(l, 0) : cg_coord(l, p->layout, (uint32_t)d, r);
+  }
+  struct ir_val inside = cg_inside_tile(l, p->t, p->layout, r);
+  cg_sstore(l, s, cg_smem_addr(l, s, at[0], at[1]), and_of(l, writer, inside), w, out);
+  cg_end_each(l, saved);
+  int64_t dims[2] = {s->outer_dim < 0 ? 1 : p->t.dim[s->outer_dim],
+                     s->inner_dim < 0 ? 1 : p->t.dim[s->inner_dim]};
+  struct ir_type tile = ir_tile(s->dtype, 2, dims);
+  if (s->fill_outer > dims[0])
+    cg_zero_padding(l, s, tile, 0);
+  if (s->fill_inner > dims[1])
+    cg_zero_padding(l, s, tile, 1);
+  l->val[v.id].kind = CG_LV_SMEM;
+  l->val[v.id].smem = (struct cg_smem *)s;
+  l->val[v.id].scalar = cg_s32(l, 0);
+}
+
 void cg_lower_gather(struct lower *l, struct ir_op o) {
   struct ir_val v = ir_op_at(l->m, o)->out[0], ptr, mask, out[16];
   struct picker p = open_picker(l, o, v);
   struct ir_val other = cg_pad_value(l, o);
+  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_path), "staged")) {
+    gather_to_smem(l, &p, v);
+    return;
+  }
   if (!p.layout) {
     cg_gload(l, p.base, p.inside, other, 1, out);
     cg_set_scalar(l, v, out[0]);

@@ -149,7 +149,9 @@ struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t sl
   /* Where the contiguous dim is neither (a unit dim), k is inner. */
   bool k_inner = vdim == k_dim || vdim != mn_dim;
   int64_t step = CHUNK / dtype_bytes(dt, 1);
-  const char *name = ir_sym(m, m->args.at[cg_access_shape(l, load).arg].name);
+  uint32_t arg = 0;
+  ir_view_arg(m, ir_op_at(m, load)->in[0], &arg);
+  const char *name = ir_sym(m, m->args.at[arg].name);
   struct cg_smem *s = k_inner
                           ? cg_new_smem(l, name, dt, mn_pad, round_up(k_pad, step), slots, pipe)
                           : cg_new_smem(l, name, dt, k_pad, round_up(mn_pad, step), slots, pipe);
@@ -311,7 +313,7 @@ void cg_lower_smem_load(struct lower *l, struct ir_op o) {
 /* ---- tiles in registers ---- */
 
 /* Elements beyond the tile along k, up to the matrix's extent, must be zero. */
-static void zero_padding(struct lower *l, const struct cg_smem *s, struct ir_type t, int k_dim) {
+void cg_zero_padding(struct lower *l, const struct cg_smem *s, struct ir_type t, int k_dim) {
   int64_t extent = k_dim ? s->inner : s->outer;
   if (extent == t.dim[k_dim])
     return;
@@ -354,6 +356,6 @@ struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *n
   cg_eval_run(l, v, r, layout, w, out);
   cg_sstore(l, s, cg_smem_addr(l, s, c[0], c[1]), mask, w, out);
   cg_end_each(l, saved);
-  zero_padding(l, s, t, k_dim);
+  cg_zero_padding(l, s, t, k_dim);
   return s;
 }

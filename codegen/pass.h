@@ -53,7 +53,7 @@ bool cg_is_mn_inner(const struct ir_module *m, struct ir_op dot, int i);
 
 /* A dot operand traced through transposes and unit reshapes. */
 struct cg_operand_source {
-  struct ir_op load; /* 0: computed */
+  struct ir_op load; /* or gather; 0: computed */
   int dim[2];        /* dims of the loaded tile that are the operand's dims 0 and 1 */
 };
 struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_val v);

@@ -262,8 +262,6 @@ static const struct layout *memory_layout(struct solver *s, uint32_t class) {
     if (!s->has_class[v.id] || find(s, v.id) != class)
       continue;
     int64_t d = ir_attr_int(m, o, IR_ATTR_vdim, 0), w = ir_attr_int(m, o, IR_ATTR_vec, 1);
-    if (picks && w == 1)
-      continue; /* adjacent nowhere */
     votes[d] += n->opcode == IR_STORE ? 2 : 1;
     vec[d] = w > vec[d] ? w : vec[d];
   }
@@ -407,10 +405,16 @@ static void list_op(void *user, struct ir_module *m, struct ir_op o) {
   VEC_PUSH(s->a, &s->ops, o);
 }
 
-/* A free tile is in a class of its own only where an op must know its layout: stores,
- * reductions. */
+/* A free tile is in a class of its own only where an op must know its layout: stores, reductions.
+ * What a gather takes to shared memory has one that says which thread moves which element: its
+ * indices come in it. */
 static bool needs_class(struct solver *s, struct ir_val v) {
-  if (!is_tile(s, v) || cg_is_smem_only(s->m, &s->uses, v))
+  if (!is_tile(s, v))
+    return false;
+  struct ir_op def = ir_value_at(s->m, v)->def;
+  if (def.id && ir_op_at(s->m, def)->opcode == IR_GATHER)
+    return true;
+  if (cg_is_smem_only(s->m, &s->uses, v))
     return false;
   if (!cg_is_free(s->m, v))
     return true;

@@ -171,11 +171,24 @@ static int64_t gather_vec(struct ir_module *m, struct ir_op o, const struct cg_v
   return v;
 }
 
+/* Where nothing is adjacent: the axis along which indices vary that are no coordinates. Threads lie
+ * along it, so that each holds few of them. */
+static int64_t varying_axis(struct ir_module *m, struct ir_op o, struct ir_type t) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  for (uint32_t d = t.rank; d-- > 0;)
+    for (uint32_t k = 0; k < ir_type_of(m, n->in[0]).rank; k++) {
+      struct ir_type x = ir_type_of(m, n->in[1 + k]);
+      if (x.kind == IR_TILE && x.dim[d] > 1 && !cg_is_free(m, n->in[1 + k]))
+        return d;
+    }
+  return t.rank ? t.rank - 1 : 0;
+}
+
 static void bound_indices(struct ir_module *m, const struct ir_intervals *r, struct ir_op o) {
   const struct ir_opnode n = *ir_op_at(m, o);
   struct cg_view_fact f = cg_view_facts(m, r, n.in[0]);
   struct ir_type t = ir_type_of(m, cg_selected(m, o));
-  int64_t masks[IR_MAX_RANK] = {0}, vdim = t.rank ? t.rank - 1 : 0, vec = 1;
+  int64_t masks[IR_MAX_RANK] = {0}, vdim = varying_axis(m, o, t), vec = 1;
   for (uint32_t k = 0; k < f.rank; k++) {
     struct sum s;
     int64_t stride;

@@ -82,6 +82,8 @@ static bool is_matrix(const struct ir_module *m, struct cg_operand_source s) {
 /* cp.async needs 4 aligned bytes along a dim of the matrix, fills with zeros, and cannot leave out
  * the first bytes of a chunk. */
 static const char *load_path(const struct ir_module *m, struct cg_operand_source s) {
+  if (ir_op_at(m, s.load)->opcode == IR_GATHER)
+    return "staged";
   const struct ir_attr *pad = ir_get_attr(m, s.load, IR_ATTR_pad);
   enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, s.load)->out[0]).dtype;
   bool zero = !pad || (dtype_is_float(t) ? pad->f == 0 : pad->i == 0);
@@ -100,7 +102,7 @@ static struct ir_val clone_chain(struct ir_module *m, struct ir_val v) {
   struct ir_val *in = ARENA_ARRAY(m->arena, struct ir_val, n.n_in);
   for (uint32_t i = 0; i < n.n_in; i++)
     in[i] = n.in[i];
-  if (n.opcode != IR_LOAD)
+  if (n.opcode != IR_LOAD && n.opcode != IR_GATHER)
     in[0] = clone_chain(m, n.in[0]);
   struct ir_type t = ir_type_of(m, v);
   struct ir_op o = ir_build(&b, n.opcode, n.n_in, in, 1, &t);
@@ -117,7 +119,7 @@ static bool is_shared_chain(const struct ir_module *m, const struct cg_uses *u, 
     if (u->count[v.id] != 1)
       return true;
     struct ir_op def = ir_value_at(m, v)->def;
-    if (ir_op_at(m, def)->opcode == IR_LOAD)
+    if (ir_op_at(m, def)->opcode == IR_LOAD || ir_op_at(m, def)->opcode == IR_GATHER)
       return false;
     v = ir_op_at(m, def)->in[0];
   }
@@ -211,6 +213,8 @@ bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
     const struct ir_opnode *n = ir_op_at(m, o);
     if (n->block.id && n->opcode == IR_LOAD)
       ok = choose_rest(m, &c, o) && ok;
+    if (n->block.id && n->opcode == IR_GATHER && !ir_get_attr(m, o, IR_ATTR_path))
+      cg_set_word(m, o, IR_ATTR_path, "frag");
   }
   m->stage = IR_SCHEDULED_STAGE;
   VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "all")});

@@ -35,6 +35,7 @@ struct survey {
   int64_t most_macs;
   struct ir_op main_dot;
   int64_t largest_tile, widest; /* elements of the largest tile in registers; bytes of an element */
+  int64_t fixed_bytes;          /* operands that are gathered */
   int64_t slot_bytes;           /* operands that loops load for dots */
   bool plain;                   /* no access has edges to check or is scalar; all dots are mma
                                    that takes few registers */
@@ -84,6 +85,8 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
     int64_t elems = t.kind == IR_TILE ? ir_elems(t) : 1,
             bytes = dtype_bytes((enum dtype)t.dtype, 1);
     s->largest_tile = elems > s->largest_tile ? elems : s->largest_tile;
+    if (str_eq(cg_attr_word(m, o, IR_ATTR_path), "staged"))
+      s->fixed_bytes += round_up(elems * bytes, 128);
     s->widest = bytes > s->widest ? bytes : s->widest;
     s->plain = false;
   }
@@ -180,6 +183,7 @@ static void fill_stages(struct ir_module *m, const struct survey *s) {
     for (;;) {
       int64_t room = (int64_t)t->smem_per_sm / (blocks > 0 ? blocks : 1) - t->smem_reserved;
       room = (room < t->smem_per_block ? room : t->smem_per_block) - SMEM_SLACK;
+      room = room > s->fixed_bytes ? room - s->fixed_bytes : 0;
       stages = room / s->slot_bytes;
       if (stages >= 2 || blocks <= 1 || cg_knob_get(m, CG_KNOB_STAGES) != CG_AUTO)
         break;

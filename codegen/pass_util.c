@@ -121,7 +121,7 @@ struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_v
         return computed;
       for (int i = 0; i < 2; i++)
         dim[i] = dim[i] < 0 ? -1 : from[dim[i]];
-    } else if (n->opcode == IR_LOAD) {
+    } else if (n->opcode == IR_LOAD || n->opcode == IR_GATHER) {
       return (struct cg_operand_source){def, {dim[0], dim[1]}};
     } else {
       return computed;

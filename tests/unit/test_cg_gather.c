@@ -106,12 +106,12 @@ static void wide_accesses(void **state) {
     const char *dims, *layout, *want;
   } rows[] = {
       {0, "M=64,N=64", "", "masks = [3,0], vdim = 1, vec = 8"},
-      {0, "M=64,N=64", "A=off1", "masks = [3,0], vdim = 1, vec = 1"},
+      {0, "M=64,N=64", "A=off1", "masks = [3,0], vdim = 0, vec = 1"},
       {0, "M=64,N=24", "", "masks = [3,1], vdim = 1, vec = 8"},
       {0, "M=64,N=20", "", "masks = [3,1], vdim = 1, vec = 4"},
-      {0, "M=64,N=64", "A=pad3", "masks = [3,0], vdim = 1, vec = 1"},
-      {0, "M=64,N=64", "A=col", "masks = [3,0], vdim = 1, vec = 1"},
-      {1, "M=64,N=64", "", "masks = [3,0], vdim = 1, vec = 1"},
+      {0, "M=64,N=64", "A=pad3", "masks = [3,0], vdim = 0, vec = 1"},
+      {0, "M=64,N=64", "A=col", "masks = [3,0], vdim = 0, vec = 1"},
+      {1, "M=64,N=64", "", "masks = [3,0], vdim = 0, vec = 1"},
       {3, "M=64,N=64", "", "masks = [0,0], vdim = 1, vec = 8"},
       {3, "M=60,N=64", "A=col", "masks = [1,0], vdim = 0, vec = 4"},
       {5, "M=64,N=64", "", "masks = [0,0], vdim = 1, vec = 1"},
@@ -138,6 +138,46 @@ static void wide_accesses(void **state) {
       fail_msg("row %zu: no `%s` in `%.*s`", i, rows[i].want, (int)(end - at), at);
     cg_test_end(&t);
   }
+}
+
+/* C = A[I] . B[J]^T, or of B itself: gathered rows go to shared memory as the dot wants them, in
+ * every orientation, with padding along k; the third reads a gathered tile elsewhere too. */
+static const char *const dots[] = {
+    "    %16 = gather %0, %12, %13 : $T(33,20)\n    %17 = gather %1, %15, %13 {pad = $C} : $T(24,20)\n"
+    "    %18 = transpose %17 {perm = [1,0]} : $T(20,24)\n    %19 = dot %16, %18, %11 : f32(33,24)\n"
+    "    store %3, %8, %8, %19\n",
+    "    %16 = gather %0, %12, %13 {pad = $C} : $T(33,20)\n    %20 = iota {axis = 0} : index(20,1)\n"
+    "    %21 = iota {axis = 1} : index(1,24)\n    %17 = gather %1, %20, %21 : $T(20,24)\n"
+    "    %19 = dot %16, %17, %11 : f32(33,24)\n    store %3, %8, %8, %19\n",
+    "    %16 = gather %0, %12, %13 : $T(33,20)\n    %17 = transpose %16 {perm = [1,0]} : $T(20,33)\n"
+    "    %18 = const 0.0 : f32\n    %19 = splat %18 : f32(33,33)\n"
+    "    %20 = dot %16, %17, %19 : f32(33,33)\n    %21 = reduce_sum %16 {axis = 1} : $T(33,1)\n"
+    "    %22 = cast %21 : f32(33,1)\n    %23 = broadcast %22 : f32(33,33)\n"
+    "    %24 = add %20, %23 : f32(33,33)\n    store %3, %8, %8, %24\n",
+};
+
+static void gathered_operands(void **state) {
+  (void)state;
+  static const char head[] =
+      "kiln-ir 1 tile\nkernel k {\n  arg A: in $T [M, K]\n  arg B: in $T [N, K]\n"
+      "  arg I: in s32 [P]\n  arg C: out f32 [M, N]\n  dims M, K, N, P\n  grid 1\n"
+      "  body(%0: view $T(?,?), %1: view $T(?,?), %2: view s32(?), %3: view f32(?,?), %4: index, "
+      "%5: index, %6: index, %7: index, %30: index) {\n    %8 = const 0 : index\n"
+      "    %9 = load %2, %8 : s32(33)\n    %31 = cast %9 : index(33)\n"
+      "    %12 = reshape %31 : index(33,1)\n    %13 = iota {axis = 1} : index(1,20)\n"
+      "    %32 = load %2, %8 : s32(24)\n    %33 = cast %32 : index(24)\n"
+      "    %15 = reshape %33 : index(24,1)\n    %10 = const 0.0 : f32\n"
+      "    %11 = splat %10 : f32(33,24)\n";
+  static const char *const dims[] = {"M=40,K=24,N=32,P=40", "M=33,K=19,N=21,P=7"};
+  for (size_t p = 0; p < sizeof dots / sizeof dots[0]; p++)
+    for (size_t d = 0; d < 2; d++)
+      for (size_t y = 0; y < 3; y++) {
+        struct strbuf b = {.arena = &h.arena};
+        sb_printf(&b, "%s%s%s", head, dots[p], TAIL);
+        const char *how = y == 0 ? "" : y == 1 ? "A=col" : "B=col,A=pad1";
+        /* bf16 on the matrix unit; f32 by multiply-adds */
+        one(with_type(sb_str(&b), y == 1 ? "f32" : "bf16"), dims[d], how, "", p * 10 + d);
+      }
 }
 
 /* H [N] of T, X [M] of T, I [M] of s32 -3..4; O [M]: old values. */
@@ -229,9 +269,8 @@ static void order_of_atomics(void **state) {
 int main(void) {
   help_arena_init(&h);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gathers_and_scatters),
-      cmocka_unit_test(wide_accesses),
-      cmocka_unit_test(atomics_of_every_kind),
+      cmocka_unit_test(gathers_and_scatters), cmocka_unit_test(wide_accesses),
+      cmocka_unit_test(gathered_operands),    cmocka_unit_test(atomics_of_every_kind),
       cmocka_unit_test(order_of_atomics),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
