@@ -225,6 +225,18 @@ static uint32_t access_width(const struct lower *l, const struct cg_access *x, u
   return cg_aligned_run(cg_layout_at(l, layout), x->vdim, x->vec);
 }
 
+/* Does the op stand in a loop beside a dot? Registers are scarce there: addresses of elements must
+ * not be held across iterations. */
+static bool in_dot_loop(const struct lower *l, struct ir_op o) {
+  struct ir_block b = ir_op_at(l->m, o)->block;
+  if (!ir_block_at(l->m, b)->parent.id)
+    return false;
+  IR_EACH_OP (l->m, b, x)
+    if (ir_op_at(l->m, x)->opcode == IR_DOT)
+      return true;
+  return false;
+}
+
 void cg_lower_load(struct lower *l, struct ir_op o) {
   struct ir_val v = ir_op_at(l->m, o)->out[0];
   uint32_t layout = cg_layout_of(l, v);
@@ -240,6 +252,8 @@ void cg_lower_load(struct lower *l, struct ir_op o) {
   for (uint32_t i = 0; i < chunk; i += w) {
     struct ir_val at = cg_addi(l, r, i);
     struct ir_val ptr = cg_place_ptr(l, &x, &p, at);
+    if (w == 1 && in_dot_loop(l, o) && ptr.id != x.base.id)
+      cg_set_int(l->m, ir_value_at(l->m, ptr)->def, IR_ATTR_late, 1);
     cg_gload(l, ptr, cg_place_mask(l, &x, &p, at), other, w, out + i);
   }
   cg_fput(l, frag, r, chunk, out);
