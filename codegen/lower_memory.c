@@ -272,6 +272,85 @@ static bool is_scattered(struct lower *l, const struct cg_access *x, uint32_t co
   return count >= SCATTER_LEAST;
 }
 
+/* ---- stores that write apart ---- */
+
+/* The step of a loop if it is a number, else 0. */
+static int64_t step_of(const struct ir_module *m, struct ir_op loop) {
+  const struct ir_opnode *n = ir_op_at(m, loop);
+  int64_t step;
+  return n->opcode == IR_FOR && ir_val_const(m, n->in[2], &step) && step > 0 ? step : 0;
+}
+
+/* Is the view made outside of the loop? */
+static bool is_outside(const struct ir_module *m, struct ir_val v, struct ir_op loop) {
+  struct ir_op def = ir_value_at(m, v)->def;
+  for (struct ir_op p = def; p.id; p = ir_block_at(m, ir_op_at(m, p)->block)->parent)
+    if (p.id == loop.id)
+      return false;
+  return true;
+}
+
+/* Do stores a and b (or a twice) touch no element in common in different iterations of the loop?
+ * Along some dim both count with its index, and both lie within what one iteration moves on. */
+static bool iterations_apart(const struct ir_module *m, struct ir_op a, struct ir_op b,
+                             struct ir_op loop) {
+  const struct ir_opnode *x = ir_op_at(m, a), *y = ir_op_at(m, b);
+  int64_t step = step_of(m, loop), by, pa, pb, sa, sb;
+  struct ir_type ta = ir_type_of(m, x->in[x->n_in - 1u]), tb = ir_type_of(m, y->in[y->n_in - 1u]);
+  if (!step || x->in[0].id != y->in[0].id || !is_outside(m, x->in[0], loop))
+    return false;
+  for (uint32_t d = 0; d < ta.rank; d++) {
+    struct ir_val base, other;
+    if (!ir_val_linear(m, x->in[1 + d], &base, &sa, &pa) ||
+        !ir_val_linear(m, y->in[1 + d], &other, &sb, &pb) || base.id != other.id || sa != sb ||
+        sa < 1 || !base.id || ir_loop_of_index(m, base).id != loop.id ||
+        __builtin_mul_overflow(sa, step, &by))
+      continue;
+    int64_t first = pa < pb ? pa : pb;
+    if (pa - first + ta.dim[d] <= by && pb - first + tb.dim[d] <= by)
+      return true;
+  }
+  return false;
+}
+
+/* The same in one iteration of everything around both. */
+static bool stores_apart(const struct ir_module *m, struct ir_op a, struct ir_op b) {
+  const struct ir_opnode *x = ir_op_at(m, a), *y = ir_op_at(m, b);
+  struct ir_type ta = ir_type_of(m, x->in[x->n_in - 1u]), tb = ir_type_of(m, y->in[y->n_in - 1u]);
+  if (x->in[0].id != y->in[0].id || x->block.id != y->block.id)
+    return false;
+  for (uint32_t d = 0; d < ta.rank; d++) {
+    struct ir_val base, other;
+    int64_t pa, pb, sa, sb;
+    if (ir_val_linear(m, x->in[1 + d], &base, &sa, &pa) &&
+        ir_val_linear(m, y->in[1 + d], &other, &sb, &pb) && base.id == other.id && sa == sb &&
+        (pa <= pb ? pb - pa >= ta.dim[d] : pa - pb >= tb.dim[d]))
+      return true;
+  }
+  return false;
+}
+
+/* Does no store to its tensor write an element that this one writes, in the whole program? */
+static bool is_apart(const struct lower *l, struct ir_op o) {
+  const struct ir_module *m = l->m;
+  uint32_t arg, other;
+  if (!ir_view_arg(m, ir_op_at(m, o)->in[0], &arg))
+    return false;
+  for (uint32_t i = 1; i < l->n_ops; i++) {
+    const struct ir_opnode *n = ir_op_at(m, (struct ir_op){i});
+    bool writes = n->opcode == IR_STORE || n->opcode == IR_SCATTER || n->opcode == IR_ATOMIC;
+    if (!n->block.id || !writes || !ir_view_arg(m, n->in[0], &other) || other != arg)
+      continue;
+    if (n->opcode != IR_STORE || (i != o.id && !stores_apart(m, o, (struct ir_op){i})))
+      return false;
+    struct ir_op p = ir_block_at(m, ir_op_at(m, o)->block)->parent;
+    for (; p.id; p = ir_block_at(m, ir_op_at(m, p)->block)->parent)
+      if (ir_op_at(m, p)->opcode != IR_IF && !iterations_apart(m, o, (struct ir_op){i}, p))
+        return false;
+  }
+  return true;
+}
+
 void cg_lower_store(struct lower *l, struct ir_op o) {
   struct ir_val v = ir_op_at(l->m, o)->in[ir_op_at(l->m, o)->n_in - 1u];
   uint32_t layout = cg_layout_of(l, v);
@@ -288,6 +367,8 @@ void cg_lower_store(struct lower *l, struct ir_op o) {
     cg_set_int(l->m, ir_value_at(l->m, in[0])->def, IR_ATTR_late, 1);
   in[1] = cg_op2(l, IR_AND, cg_place_mask(l, &x, &p, r), writer);
   cg_eval_run(l, v, r, layout, w, in + 2);
-  ir_build(&l->b, IR_GSTORE, 2 + w, in, 0, NULL);
+  struct ir_op store = ir_build(&l->b, IR_GSTORE, 2 + w, in, 0, NULL);
+  if (is_apart(l, o))
+    cg_set_int(l->m, store, IR_ATTR_apart, 1);
   cg_end_each(l, saved);
 }

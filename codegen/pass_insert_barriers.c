@@ -2,8 +2,8 @@
  *
  * Before: buffers placed. After: between a write to shared memory and a read of the same bytes by
  * other threads, and between a read and the write that follows it, lies a barrier; the same for
- * tensors that a program both stores to and loads from. Copies that a pipe counts become visible by
- * the pipe's wait and the barrier after it; a ring of two slots and more orders its own reads and
+ * tensors that a program both stores to and loads from, and between stores and atomics whose order
+ * shows. Copies that a pipe counts become visible by the pipe's wait and the barrier after it; a ring of two slots and more orders its own reads and
  * writes (lower_loop.c says how), so that only other buffers' accesses to its bytes count here.
  *
  * The state is, per buffer and tensor, whether there was a write or a read since the last barrier.
@@ -15,13 +15,19 @@
 #include "codegen/recipe.h"
 #include "ir/resource.h"
 
-enum { WROTE = 1, READ = 2, ATOMIC = 4 };
-#define MANY UINT32_MAX
+/* APART: wrote, but nothing that another store writes. */
+enum { WROTE = 1, READ = 2, ATOMIC = 4, APART = 8 };
 
-/* The atomics on a tensor since the last barrier; unit: the loop over registers, or the op; turn:
- * of the loops around it. */
+/* Where an access stands: the loop over registers around it, or the op; and in which turn of the
+ * loops around that. One tile op's accesses are at one place. */
+struct place {
+  uint32_t unit, turn;
+};
+
+/* The atomics on a tensor since the last barrier. */
 struct atomics {
-  uint32_t kind, unit, turn;
+  uint32_t kind;
+  struct place at;
   bool blind;
 };
 
@@ -30,9 +36,9 @@ struct sync {
   struct arena *a;
   uint32_t n; /* resources, then params (tensors) */
   uint8_t *state;
-  uint32_t *stored_at;  /* per param: location of the store that WROTE speaks of; MANY: several */
-  bool *written_tensor; /* per param: is it written to? */
+  bool *written_tensor;    /* per param: is it written to? */
   struct atomics *atomics; /* per state */
+  struct place *wrote;     /* per state: the last write that is not apart */
   uint32_t turn;
 };
 
@@ -68,7 +74,8 @@ static bool conflicts(const struct sync *s, uint32_t what, uint8_t access) {
       continue;
     if (s->state[i] & ATOMIC)
       return true;
-    if ((access == READ && (s->state[i] & WROTE)) || (access == WROTE && (s->state[i] & READ)) ||
+    if ((access == READ && (s->state[i] & (WROTE | APART))) ||
+        (access == WROTE && (s->state[i] & READ)) ||
         (access == WROTE && i != what && (s->state[i] & WROTE)))
       return true;
   }
@@ -93,33 +100,46 @@ static void access(struct sync *s, struct ir_op o, uint32_t what, uint8_t kind) 
   s->state[what] |= kind;
 }
 
+static struct place place_of(const struct sync *s, struct ir_op o) {
+  struct place at = {.turn = s->turn};
+  for (struct ir_op p = o; p.id; p = ir_block_at(s->m, ir_op_at(s->m, p)->block)->parent)
+    if (p.id == o.id || ir_op_at(s->m, p)->opcode == IR_EACH)
+      at.unit = p.id;
+  return at;
+}
+
+static bool same_place(struct place a, struct place b) {
+  return a.unit && a.unit == b.unit && a.turn == b.turn;
+}
+
+/* Stores to a tensor come in the order of the program where they may meet. */
+static void access_store(struct sync *s, struct ir_op o, uint32_t what) {
+  bool apart = ir_attr_int(s->m, o, IR_ATTR_apart, 0) != 0;
+  struct place at = place_of(s, o);
+  uint8_t state = s->state[what];
+  bool meets = (state & WROTE) && !same_place(at, s->wrote[what]);
+  if ((state & (READ | ATOMIC)) || meets || (!apart && (state & APART)))
+    barrier_before(s, o);
+  s->state[what] |= apart ? APART : WROTE;
+  if (!apart)
+    s->wrote[what] = at;
+}
+
 /* Atomics on a tensor come in the order of the program, each as one, its elements in any order: a
  * barrier between two, but where no one sees the order: of one kind, and old values unwanted. */
 static void access_atomic(struct sync *s, struct ir_op o, uint32_t what) {
   struct ir_module *m = s->m;
   const struct ir_opnode *n = ir_op_at(m, o);
-  struct atomics now = {.kind = ir_get_attr(m, o, IR_ATTR_kind)->s.id, .turn = s->turn};
+  struct atomics now = {.kind = ir_get_attr(m, o, IR_ATTR_kind)->s.id, .at = place_of(s, o)};
   now.blind = n->n_out == 0 && !str_eq(ir_sym(m, ir_get_attr(m, o, IR_ATTR_kind)->s), "exchange");
-  for (struct ir_op p = o; p.id; p = ir_block_at(m, ir_op_at(m, p)->block)->parent)
-    if (p.id == o.id || ir_op_at(m, p)->opcode == IR_EACH)
-      now.unit = p.id;
   const struct atomics *was = &s->atomics[what];
-  bool same = was->unit == now.unit && was->turn == now.turn;
+  bool same = same_place(was->at, now.at);
   bool any_order = was->blind && now.blind && was->kind == now.kind;
-  if ((s->state[what] & (WROTE | READ)) || ((s->state[what] & ATOMIC) && !same && !any_order))
+  uint8_t state = s->state[what];
+  if ((state & (WROTE | READ | APART)) || ((state & ATOMIC) && !same && !any_order))
     barrier_before(s, o);
   s->state[what] |= ATOMIC;
   s->atomics[what] = now;
-}
-
-/* Another store to the tensor may have other threads write the same element: the later one is to
- * last. The pieces of one store have one location. */
-static void access_store(struct sync *s, struct ir_op o, uint32_t param) {
-  uint32_t what = s->m->res.n + param, loc = ir_op_at(s->m, o)->loc;
-  if ((s->state[what] & WROTE) && s->stored_at[param] != loc)
-    barrier_before(s, o);
-  access(s, o, what, WROTE);
-  s->stored_at[param] = loc;
 }
 
 static void visit(struct sync *s, struct ir_op o) {
@@ -141,7 +161,7 @@ static void visit(struct sync *s, struct ir_op o) {
     if (s->written_tensor[param])
       access(s, o, m->res.n + param, READ);
     return;
-  case IR_GSTORE: access_store(s, o, root_param(m, n->in[0])); return;
+  case IR_GSTORE: access_store(s, o, m->res.n + root_param(m, n->in[0])); return;
   case IR_GATOMIC: access_atomic(s, o, m->res.n + root_param(m, n->in[0])); return;
   default: break;
   }
@@ -158,32 +178,36 @@ static void visit(struct sync *s, struct ir_op o) {
 struct saved {
   uint8_t *state;
   struct atomics *atomics;
-  uint32_t *stored_at;
+  struct place *wrote;
 };
 
 static struct saved save(const struct sync *s) {
   return (struct saved){arena_copy(s->a, s->state, s->n),
                         arena_copy(s->a, s->atomics, s->n * sizeof *s->atomics),
-                        arena_copy(s->a, s->stored_at, s->m->params.n * sizeof *s->stored_at)};
+                        arena_copy(s->a, s->wrote, s->n * sizeof *s->wrote)};
+}
+
+static void restore(struct sync *s, const struct saved *x) {
+  memcpy(s->state, x->state, s->n);
+  memcpy(s->atomics, x->atomics, s->n * sizeof *s->atomics);
+  memcpy(s->wrote, x->wrote, s->n * sizeof *s->wrote);
 }
 
 static void merge(struct sync *s, const struct saved *other) {
-  for (uint32_t k = 0; k < s->m->params.n; k++) {
-    uint32_t what = s->m->res.n + k;
-    if (!(s->state[what] & WROTE))
-      s->stored_at[k] = other->stored_at[k];
-    else if ((other->state[what] & WROTE) && other->stored_at[k] != s->stored_at[k])
-      s->stored_at[k] = MANY;
-  }
   for (uint32_t i = 0; i < s->n; i++) {
     struct atomics *x = &s->atomics[i];
     const struct atomics *y = &other->atomics[i];
-    if (!(s->state[i] & ATOMIC))
+    uint8_t state = s->state[i], more = other->state[i];
+    bool any_order = x->blind && y->blind && x->kind == y->kind;
+    if (!(state & ATOMIC))
       *x = *y;
-    else if ((other->state[i] & ATOMIC) && (x->unit != y->unit || x->turn != y->turn) &&
-             !(x->blind && y->blind && x->kind == y->kind))
-      *x = (struct atomics){0}; /* in order with nothing that follows */
-    s->state[i] |= other->state[i];
+    else if ((more & ATOMIC) && !same_place(x->at, y->at) && !any_order)
+      *x = (struct atomics){0}; /* at no place: in order with all that follows */
+    if (!(state & WROTE))
+      s->wrote[i] = other->wrote[i];
+    else if ((more & WROTE) && !same_place(s->wrote[i], other->wrote[i]))
+      s->wrote[i] = (struct place){0};
+    s->state[i] |= more;
   }
 }
 
@@ -196,9 +220,7 @@ static void walk_op(struct sync *s, struct ir_op o) {
     struct saved before = save(s);
     walk(s, n.blocks[0]);
     struct saved after = save(s);
-    memcpy(s->state, before.state, s->n);
-    memcpy(s->atomics, before.atomics, s->n * sizeof *s->atomics);
-    memcpy(s->stored_at, before.stored_at, s->m->params.n * sizeof *s->stored_at);
+    restore(s, &before);
     walk(s, n.blocks[1]);
     merge(s, &after);
     return;
@@ -225,9 +247,9 @@ static void walk(struct sync *s, struct ir_block b) {
 bool cg_pass_insert_barriers(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   struct sync s = {.m = m, .a = ctx->scratch, .n = m->res.n + m->params.n};
   s.state = ARENA_ARRAY(s.a, uint8_t, s.n + 1);
-  s.stored_at = ARENA_ARRAY(s.a, uint32_t, m->params.n + 1);
   s.written_tensor = ARENA_ARRAY(s.a, bool, m->params.n + 1);
   s.atomics = ARENA_ARRAY(s.a, struct atomics, s.n + 1);
+  s.wrote = ARENA_ARRAY(s.a, struct place, s.n + 1);
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++)
     if (ir_op_at(m, o)->opcode == IR_GSTORE || ir_op_at(m, o)->opcode == IR_GATOMIC)
       s.written_tensor[root_param(m, ir_op_at(m, o)->in[0])] = true;

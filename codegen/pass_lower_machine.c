@@ -133,6 +133,7 @@ bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   struct lower l = {.m = m, .ctx = ctx, .a = ctx->scratch, .target = cg_target_of(m)};
   struct ir_block old = m->body;
   l.n_val = m->values.n;
+  l.n_ops = m->ops.n;
   l.uses = cg_collect_uses(m, l.a);
   l.intervals = ir_find_intervals(m, l.a);
   l.val = ARENA_ARRAY(l.a, struct cg_lval, l.n_val);

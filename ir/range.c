@@ -403,6 +403,17 @@ static bool decompose(const struct ir_module *m, struct ir_val v, struct strided
                              : !__builtin_sub_overflow(a.plus, b.plus, &s->plus);
 }
 
+bool ir_val_linear(const struct ir_module *m, struct ir_val v, struct ir_val *base, int64_t *scale,
+                   int64_t *plus) {
+  struct strided s;
+  if (!decompose(m, v, &s, 0))
+    return false;
+  *base = s.base;
+  *scale = s.scale;
+  *plus = s.plus;
+  return true;
+}
+
 /* The largest value of base, known as a number: the last of lo, lo + step, ... below hi. */
 static bool largest(struct ir_module *m, struct ir_val base, int64_t *last) {
   int64_t lo, hi, step;

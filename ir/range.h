@@ -41,6 +41,10 @@ bool ir_val_const(const struct ir_module *m, struct ir_val v, int64_t *value);
 struct expr ir_val_expr(struct ir_module *m, struct ir_val v);
 int64_t ir_val_divisor(struct ir_module *m, struct ir_val v);
 bool ir_val_is_nonneg(struct ir_module *m, struct ir_val v);
+/* v = base * scale + plus, where base is a grid or loop index, or 0: nothing; false: not known to
+ * be. */
+bool ir_val_linear(const struct ir_module *m, struct ir_val v, struct ir_val *base, int64_t *scale,
+                   int64_t *plus);
 /* Is offset + extent <= dim for every value the offset takes? */
 bool ir_val_fits(struct ir_module *m, struct ir_val offset, int64_t extent, struct expr dim);
 /* The for op in whose iterations, the last one aside, that holds; 0: not known of any. */

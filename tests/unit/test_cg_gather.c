@@ -266,12 +266,52 @@ static void order_of_atomics(void **state) {
   assert_true(barriers(with_kind(with_type(atomics[3], "s32"), "add")) >= 5);
 }
 
+/* Stores to one tensor: a barrier where they may meet, none where they do not. */
+static void order_of_stores(void **state) {
+  (void)state;
+  static const struct {
+    const char *body;
+    int64_t barriers;
+  } rows[] = {
+      /* one over the other; side by side */
+      {"    store %2, %8, %9\n    store %2, %13, %9\n", 1},
+      {"    store %2, %8, %9\n    %14 = add %8, %7 : index\n    store %2, %14, %9\n", 0},
+      {"    store %2, %12, %9\n    store %2, %7, %9\n", 0},
+      /* a scatter, who knows where */
+      {"    store %2, %8, %9\n    scatter %2, %11, %9\n", 1},
+      /* iterations that meet, that do not, and pairs of both */
+      {"    for %14: index = %12, %7, %13 {\n      store %2, %14, %9\n      yield\n    }\n", 32},
+      {"    %14 = const 128 : index\n    for %15: index = %12, %14, %7 {\n"
+       "      store %2, %15, %9\n      yield\n    }\n",
+       0},
+      {"    %14 = const 128 : index\n    %15 = const 64 : index\n"
+       "    for %16: index = %12, %14, %15 {\n      %17 = add %16, %7 : index\n"
+       "      store %2, %17, %9\n      store %2, %16, %9\n      yield\n    }\n",
+       0},
+      {"    %14 = const 128 : index\n    for %16: index = %12, %14, %7 {\n"
+       "      %17 = add %16, %7 : index\n      store %2, %17, %9\n      store %2, %16, %9\n"
+       "      yield\n    }\n",
+       7},
+      /* on both ways, then after them */
+      {"    %14 = lt %6, %13 : bool\n    if %14 {\n      store %2, %8, %9\n      yield\n    } "
+       "else {\n      yield\n    }\n    store %2, %13, %9\n",
+       1},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct strbuf b = {.arena = &h.arena};
+    sb_printf(&b, "%s%s%s", ATOMIC_HEAD, rows[i].body, TAIL);
+    int64_t n = barriers(with_type(sb_str(&b), "s32"));
+    if (n != rows[i].barriers)
+      fail_msg("row %zu: %lld barriers, not %lld", i, (long long)n, (long long)rows[i].barriers);
+  }
+}
+
 int main(void) {
   help_arena_init(&h);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gathers_and_scatters), cmocka_unit_test(wide_accesses),
       cmocka_unit_test(gathered_operands),    cmocka_unit_test(atomics_of_every_kind),
-      cmocka_unit_test(order_of_atomics),
+      cmocka_unit_test(order_of_atomics),     cmocka_unit_test(order_of_stores),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   arena_free(&h.arena);
