@@ -3,8 +3,9 @@
  * Before: buffers placed. After: between a write to shared memory and a read of the same bytes by
  * other threads, and between a read and the write that follows it, lies a barrier; the same for
  * tensors that a program both stores to and loads from, and between stores and atomics whose order
- * shows. Copies that a pipe counts become visible by the pipe's wait and the barrier after it; a ring of two slots and more orders its own reads and
- * writes (lower_loop.c says how), so that only other buffers' accesses to its bytes count here.
+ * shows. Copies that a pipe counts become visible by the pipe's wait and the barrier after it; a
+ * ring of two slots and more orders its own reads and writes (lower_loop.c says how), so that only
+ * other buffers' accesses to its bytes count here.
  *
  * The state is, per buffer and tensor, whether there was a write or a read since the last barrier.
  * Loops are walked twice: the second time with what the first left behind. Conditions are the same

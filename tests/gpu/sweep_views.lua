@@ -127,7 +127,10 @@ local function atomic(T, kind)
       end
       a.O:store({at}, a.G["atomic_" .. kind](a.G, {at + iota(0, 256):reshape(256)}, x))
     end,
-    inputs = function(s, rng) return {I = rng:int(-1, s.B, s.N)} end,
+    inputs = function(s, rng) -- whole numbers: the order of sums does not show
+      return {I = rng:int(-1, s.B, s.N), X = rng:int(-1, 1, s.N), H = rng:int(-2, 2, s.B),
+              G = rng:int(-2, 2, s.N)}
+    end,
     cases = {{shape = {N = 1000, B = 7}, seed = 1}, {shape = {N = 1, B = 1}, seed = 2},
              {shape = {N = 4096, B = 300}, seed = 3}},
   }

@@ -291,7 +291,7 @@ static void order_of_stores(void **state) {
       {"    %14 = const 128 : index\n    for %16: index = %12, %14, %7 {\n"
        "      %17 = add %16, %7 : index\n      store %2, %17, %9\n      store %2, %16, %9\n"
        "      yield\n    }\n",
-       7},
+       8},
       /* on both ways, then after them */
       {"    %14 = lt %6, %13 : bool\n    if %14 {\n      store %2, %8, %9\n      yield\n    } "
        "else {\n      yield\n    }\n    store %2, %13, %9\n",
