@@ -80,6 +80,15 @@ const char *emu_tmap_refuse(const struct emu_tmap *t) {
   return NULL;
 }
 
+const char *emu_tmap_refuse_coord(const struct emu_tmap *t, const int32_t *coord, bool store) {
+  if ((int64_t)coord[0] * t->bytes % 16)
+    return "a box starts at a multiple of 16 bytes of the innermost dim";
+  for (uint32_t d = 0; d < t->rank && store; d++)
+    if (coord[d] < 0)
+      return "a box to store starts at no negative coordinate";
+  return NULL;
+}
+
 const char *emu_tmap_refuse_shared(const struct emu_tmap *t, uint32_t shared) {
   if (shared % 128)
     return "a box lies at a multiple of 128 bytes of shared memory";
@@ -126,6 +135,7 @@ struct emu_piece emu_tmap_piece(const struct emu_tmap *t, uint32_t shared, const
     return p;
   p.first = (uint8_t)first;
   p.last = (uint8_t)last;
+  p.stored = 16;
   p.global = t->base + (uint64_t)(offset + begin + first);
   return p;
 }

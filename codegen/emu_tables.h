@@ -122,6 +122,10 @@ struct emu_tmap {
 /* Why the driver would not encode such a map, or why the emulator does not execute it, for people;
  * NULL: fine. */
 const char *emu_tmap_refuse(const struct emu_tmap *t);
+/* Why a box must not start at these coordinates; NULL: fine. PTX does not say so, an H200 does: the
+ * instruction is illegal (tests/gpu/dump/dump.c) where the innermost coordinate is not at a multiple
+ * of 16 bytes, and, of a store, where any is negative. */
+const char *emu_tmap_refuse_coord(const struct emu_tmap *t, const int32_t *coord, bool store);
 /* Why a box must not lie at this address of shared memory; NULL: fine. */
 const char *emu_tmap_refuse_shared(const struct emu_tmap *t, uint32_t shared);
 /* Bytes of a whole box: what a load adds to its mbarrier, out-of-bounds elements included. */
@@ -130,12 +134,14 @@ uint32_t emu_tmap_box_bytes(const struct emu_tmap *t);
 uint32_t emu_tmap_shared_bytes(const struct emu_tmap *t);
 
 /* A box moves in pieces of 16 bytes: piece i of emu_tmap_box_bytes / 16, in the box's order. Bytes
- * [first, last) of the piece are elements of the tensor; a load fills the others with 0, a store
- * leaves them out. */
+ * [first, last) of the piece are elements of the tensor; a load fills the others with 0. A store
+ * writes bytes [first, stored): the whole piece if it has any element, also what lies past the end
+ * of the innermost dim (measured). */
 struct emu_piece {
   uint32_t shared;     /* address of the piece in shared memory */
   uint64_t global;     /* address of byte `first`, if there is one */
   uint8_t first, last; /* first == last: all out of bounds */
+  uint8_t stored;
 };
 struct emu_piece emu_tmap_piece(const struct emu_tmap *t, uint32_t shared, const int32_t *coord,
                                 uint32_t i);

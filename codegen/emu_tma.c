@@ -20,6 +20,13 @@ static int64_t box_at(struct emu_agent *a, const struct emu_insn *i, uint32_t la
       return -1;
   for (uint32_t d = 0; d < t->rank; d++)
     coord[d] = (int32_t)emu_in_int(a, i, 1 + d)[lane];
+  const char *illegal = emu_tmap_refuse_coord(t, coord, i->n->opcode == IR_TMA_STORE);
+  if (illegal) {
+    emu_fail(a, i, lane, DIAG_MACHINE_ACCESS,
+             "'%s' at coordinate %d, %d is an illegal instruction: %s", op_name(i), coord[0],
+             coord[1], illegal);
+    return -1;
+  }
   int64_t address =
       emu_buffer(a, i, lane, buf, emu_in_int(a, i, 0)[lane], emu_tmap_shared_bytes(t));
   if (address < 0)
@@ -202,6 +209,14 @@ static bool store_piece(struct emu_agent *a, const struct emu_insn *i, const str
                                          payload ? t->bytes : 0);
   if (!from.at)
     return false;
+  if (p->stored > p->last) {
+    emu_fail(
+        a, i, EMU_NO_LANE, DIAG_MACHINE_ACCESS,
+        "'%s' writes %u bytes past the end of the tensor's innermost dim: units of 16 bytes are "
+        "written whole, and the dim has %llu bytes",
+        op_name(i), (unsigned)(p->stored - p->last), (unsigned long long)(t->dim[0] * t->bytes));
+    return false;
+  }
   for (uint32_t b = p->first; b < p->last; b += t->bytes) {
     if (from.hollow >> b & ((1u << t->bytes) - 1)) {
       emu_fail(a, i, EMU_NO_LANE, DIAG_UNWRITTEN,

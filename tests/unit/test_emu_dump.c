@@ -248,6 +248,8 @@ static bool read_map(struct reader *r, struct emu_tmap *t, int32_t *coord, uint3
                                 expect != emu_tmap_box_bytes(t)))
     return wrong(r, "the box did not come with %u bytes counted: %s", emu_tmap_box_bytes(t), s);
   const char *why = emu_tmap_refuse(t);
+  if (!why)
+    why = emu_tmap_refuse_coord(t, coord, strcmp(what, "load") != 0);
   return !why || wrong(r, "the tables refuse what the GPU did: %s", why);
 }
 
@@ -270,7 +272,8 @@ static bool boxes(struct reader *r) {
       uint64_t from = inside ? (p.global + (b - p.first)) / t.bytes : 0;
       assert_true(from < TENSOR && (p.shared + b) / t.bytes < SHARED);
       memory[(p.shared + b) / t.bytes] = inside ? (uint32_t)from + 1 : 0;
-      if (inside) {
+      if (b >= p.first && b < p.stored) {
+        from = (p.global + (b - p.first)) / t.bytes;
         tensor[from] = (p.shared + b) / t.bytes + 1;
         moved++;
       }
@@ -448,10 +451,14 @@ static const struct {
      "91 92 93 94 95 96 97 98 99 9a 9b 9c 9d 9e 0 0\n0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nend\n",
      "99 9a", "9a 99", "element 56 of shared memory: GPU 9a, tables 99"},
     {boxes,
-     "begin store bytes=4 rank=2 span=32 offset=0 dims 9,64,8,6 6,64,5,1\n"
-     "16 1\n17 2\n18 3\n26 9\n27 a\n28 b\n36 11\n37 12\n38 13\n46 19\n47 1a\n48 1b\n"
-     "56 25\n57 26\n58 27\nend\n",
-     "56 25\n", "", "GPU stored 14 elements, tables 15"},
+     "begin store bytes=4 rank=2 span=32 offset=0 dims 9,64,8,4 6,64,5,1\n"
+     "14 1\n15 2\n16 3\n17 4\n18 5\n19 6\n1a 7\n1b 8\n"
+     "24 9\n25 a\n26 b\n27 c\n28 d\n29 e\n2a f\n2b 10\n"
+     "34 11\n35 12\n36 13\n37 14\n38 15\n39 16\n3a 17\n3b 18\n"
+     "44 19\n45 1a\n46 1b\n47 1c\n48 1d\n49 1e\n4a 1f\n4b 20\n"
+     "54 25\n55 26\n56 27\n57 28\n58 21\n59 22\n5a 23\n5b 24\n"
+     "end\n",
+     "56 27\n", "", "GPU stored 39 elements, tables 40"},
     {numbers,
      "begin product mma m=16 n=8 k=8 a=f32 b=f32 d=f32\n3f801800 squared: cut to 10 bits\nend\n",
      "cut", "rounded", "rounded to 10 bits"},

@@ -543,6 +543,12 @@ static void maps_that_are_refused(void **state) {
   REFUSED(t.box[0] = 128, "at most the swizzle");
   REFUSED(t.box[0] = 32, "no dump");
 #undef REFUSED
+  assert_null(emu_tmap_refuse_coord(&good, (int32_t[]){-64, -1}, false));
+  assert_null(emu_tmap_refuse_coord(&good, (int32_t[]){8, 3}, true));
+  assert_non_null(strstr(emu_tmap_refuse_coord(&good, (int32_t[]){4, 0}, false), "16 bytes"));
+  assert_non_null(strstr(emu_tmap_refuse_coord(&good, (int32_t[]){4, 0}, true), "16 bytes"));
+  assert_non_null(strstr(emu_tmap_refuse_coord(&good, (int32_t[]){0, -1}, true), "negative"));
+  assert_non_null(strstr(emu_tmap_refuse_coord(&good, (int32_t[]){-8, 0}, true), "negative"));
   assert_null(emu_tmap_refuse_shared(&good, 2048));
   assert_non_null(strstr(emu_tmap_refuse_shared(&good, 2048 + 64), "128 bytes"));
   assert_non_null(strstr(emu_tmap_refuse_shared(&good, 2048 + 128), "pattern"));

@@ -501,7 +501,7 @@ static void do_size(const struct size *s) {
   allocate(&p, RT_FILL_NORMAL);
   struct rt_prepared *ours, *theirs = NULL;
   OK(rt_prepare(p.k->module, p.k->ours, p.args, p.n_args, NULL, &ours));
-  if (p.k->prototype)
+  if (p.k->prototype && (s->timed || !product)) /* its maps refuse sizes that it does not store by */
     OK(rt_prepare(p.k->prototype, p.k->theirs, p.their_args, p.n_args, NULL, &theirs));
   if (product) {
     judge_product(&p, ours, false);
