@@ -66,6 +66,16 @@ static bool is_unpacked(const struct ir_module *m, struct ir_op o) {
   return false;
 }
 
+/* Bytes of a loaded tile in shared memory, at most: rows that are no power of two of 16-byte chunks
+ * are padded (lower_smem.c), and fragments reach beyond the tile. */
+static int64_t padded_bytes(struct ir_type t, int64_t vdim) {
+  int64_t bytes = dtype_bytes((enum dtype)t.dtype, 1);
+  int64_t chunks = (t.dim[vdim] * bytes + 15) / 16, rows = ir_elems(t) / t.dim[vdim];
+  bool even = (chunks & (chunks - 1)) == 0;
+  return even && rows % 32 == 0 ? round_up(ir_elems(t) * bytes, 128)
+                                : round_up(rows, 32) * (even ? chunks : chunks | 1) * 16;
+}
+
 static void look(void *user, struct ir_module *m, struct ir_op o) {
   struct survey *s = user;
   const struct ir_opnode *n = ir_op_at(m, o);
@@ -105,7 +115,7 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
     s->largest_tile = elems > s->largest_tile ? elems : s->largest_tile;
     s->widest = bytes > s->widest ? bytes : s->widest;
   } else if (ir_block_at(m, n->block)->parent.id) {
-    s->slot_bytes += round_up(ir_elems(t) * bytes, 128);
+    s->slot_bytes += padded_bytes(t, ir_attr_int(m, o, IR_ATTR_vdim, 0));
   }
 }
 
