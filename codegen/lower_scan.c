@@ -77,6 +77,7 @@ static void find_levels(struct scan *s) {
     KILN_ASSERT(s->level[k].step >= covered); /* digits of one number */
     covered = s->level[k].step * mode_at(s, s->level[k].mode)->extent;
   }
+  (void)covered;
 }
 
 /* Which registers make a group, after `done` has changed. */

@@ -271,13 +271,9 @@ struct kiln_report {
   const char *baseline;  /* "cuBLAS", "interpreter", or NULL */
   uint32_t n_outputs;
   const struct kiln_output_report *outputs;
-  struct kiln_compile_info compile;  /* on the GPU */
-  struct kiln_timing flushed, graph; /* rounds 0: not timed */
-  /* What was timed beside the kernel, interleaved: "cuBLAS" for a kernel that is one product;
-   * "copy", the driver's copy within the device that moves as many bytes, for one without
-   * products; NULL: nothing. */
-  const char *peer;
-  struct kiln_timing peer_flushed, peer_graph; /* rounds 0: no peer */
+  struct kiln_compile_info compile;            /* on the GPU */
+  struct kiln_timing flushed, graph;           /* rounds 0: not timed */
+  struct kiln_timing peer_flushed, peer_graph; /* `peer`, interleaved; rounds 0: none */
   double ratio_flushed, ratio_graph; /* peer time / our time, of the same rounds; 0: no peer */
   double ratio_low, ratio_high;      /* 95% interval of ratio_flushed */
   double flops, bytes;               /* of the case: matrix operations; least memory traffic */
@@ -288,6 +284,9 @@ struct kiln_report {
   /* KILN_CASE_ALGEBRAIC: the stages that agreed, "as traced, after the tile passes, with loops cut
    * and merged and as scheduled", or "" where they did not; else NULL. */
   const char *algebraic;
+  /* What was timed beside the kernel: "cuBLAS" for one that is one product; "copy", the driver's
+   * copy within the device that moves as many bytes, for one without products; NULL: nothing. */
+  const char *peer;
 };
 
 enum kiln_case_flags {
