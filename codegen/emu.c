@@ -23,6 +23,9 @@ static void run(void *user) {
   }
   r->u.e = &r->e;
   r->u.diags = r->diags;
+  r->e.skeleton = r->e.opt->skeleton;
+  r->e.serial = r->e.skeleton;
+  r->e.zeros = ARENA_ARRAY(r->u.arena, char, 2 * EMU_SLOT);
   if (!emu_bind(&r->e, r->u.arena, r->diags) || !emu_make_plan(&r->e, r->u.arena, r->diags))
     return;
   r->ok = emu_run_grid(&r->e, &r->u);
@@ -33,7 +36,8 @@ static void run(void *user) {
 bool emu_run(const struct ir_module *m, const struct interp_arg *args, uint32_t n_args,
              const struct emu_options *opt, struct emu_stats *stats, struct diag_sink *diags,
              const struct mem_alloc *mem) {
-  KILN_ASSERT(m->stage == IR_MACHINE_STAGE && m->recipe && opt->domain != INTERP_DOUBLE);
+  KILN_ASSERT(m->stage == IR_MACHINE_STAGE && m->recipe && opt->domain != INTERP_DOUBLE &&
+              (!opt->skeleton || opt->domain == INTERP_ROUNDED));
   struct arena arena;
   arena_init(&arena, mem, NULL);
   struct run r = {.e = {.m = m, .opt = opt, .args = args},

@@ -26,6 +26,12 @@ struct emu_options {
   enum interp_domain domain; /* ROUNDED or ALGEBRAIC: each float argument is then an s64 array */
   enum emu_mode mode;
   uint64_t seed;
+  /* Addresses and what orders threads, but no values: floats are not computed, memory is not read
+   * (integers from there are 0) nor written, tensors need no data. Three clusters are run, loops no
+   * longer than a pipe has slots and two more. For schedules that are to be checked quickly; the
+   * domain must be ROUNDED. What hollow values and tensors that are written would show is not
+   * found. */
+  bool skeleton;
   uint32_t threads;   /* 0: as many as processors; results do not depend on it */
   uint64_t max_steps; /* instructions of warps over all blocks; 0: no limit (DIAG_STEP_LIMIT) */
   int64_t sm_count;   /* of the device that is emulated; 0: 132 */

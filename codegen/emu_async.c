@@ -330,7 +330,7 @@ void emu_slot_next(struct emu_agent *a, const struct emu_insn *i) {
   if (more && !emu_need(a, i, 0, a->active))
     return;
   EMU_EACH_LANE (l, a->active)
-    at[l] += more ? more[l] : 1;
+    at[l] += !more ? 1 : a->unit->e->skeleton ? emu_cut_trips(a->unit, more[l]) : more[l];
 }
 
 /* Inactive lanes' results are never read. */

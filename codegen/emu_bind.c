@@ -120,6 +120,8 @@ static bool reach(const struct interp_tensor *t, int64_t size, int64_t *lo, int6
 
 static void add_shadow(struct binder *b, struct emu_region *r) {
   r->writable = true;
+  if (b->e->skeleton)
+    return;
   r->shadow = ARENA_ARRAY(b->a, struct emu_gshadow, (r->hi - r->lo) / r->size + 1);
 }
 
@@ -189,6 +191,10 @@ static bool bind_workspace(struct binder *b) {
   if (!bytes)
     return true;
   r->hi = bytes;
+  if (e->skeleton) {
+    r->writable = true;
+    return true;
+  }
   r->payload = payload;
   r->unset = true;
   r->data = arena_get(b->a, (size_t)bytes * (payload ? 8 : 1));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define POLL_STEPS 4096
+#define NEARLY     2 /* iterations that a loop may have more or less than another, see cut_trips */
 
 /* ---- control ---- */
 
@@ -85,6 +86,28 @@ void emu_end(struct emu_agent *a, const struct emu_insn *i) {
   emu_exit(a, i);
 }
 
+int64_t emu_cut_trips(struct emu_unit *u, int64_t n) {
+  for (uint32_t k = 0; k < u->n_cuts; k++)
+    if (n >= u->cut[k].n - NEARLY && n <= u->cut[k].n + NEARLY)
+      return n - u->cut[k].less;
+  if (n <= (int64_t)u->e->trips + 2 * NEARLY || u->n_cuts == EMU_CUTS)
+    return n;
+  u->cut[u->n_cuts++] = (struct emu_cut){n, n - u->e->trips};
+  return u->e->trips;
+}
+
+/* The first two iterations of a skeleton's loop are run, and the last ones: there the pipe runs
+ * empty. */
+static void plan_leap(struct emu_agent *a, const struct emu_insn *i) {
+  uint32_t l = (uint32_t)__builtin_ctz(a->active);
+  int64_t lo = emu_in_int(a, i, 0)[l], hi = emu_in_int(a, i, 1)[l], step = emu_in_int(a, i, 2)[l];
+  if (step <= 0 || lo >= hi || hi - lo > INT32_MAX)
+    return;
+  int64_t n = (hi - lo + step - 1) / step;
+  top(a)->leap_at = 2;
+  top(a)->leap = (n - emu_cut_trips(a->unit, n)) * step;
+}
+
 void emu_for(struct emu_agent *a, const struct emu_insn *i) {
   const int64_t *step = emu_in_int(a, i, 2);
   for (uint32_t k = 0; k < 3; k++)
@@ -93,10 +116,17 @@ void emu_for(struct emu_agent *a, const struct emu_insn *i) {
   copy_lanes(emu_cells(a, i->out[0]), emu_in_int(a, i, 0), 8, a->active);
   a->hollow[i->out[0]] &= ~a->active;
   push(a);
+  if (a->unit->e->skeleton && a->active)
+    plan_leap(a, i);
   EMU_EACH_LANE (l, a->active)
     if (step[l] <= 0)
       emu_fail(a, i, l, DIAG_OPERAND, "the step of a loop must be positive, it is %lld",
                (long long)step[l]);
+}
+
+/* While loops of a skeleton are cut short. */
+static bool is_long_enough(struct emu_agent *a) {
+  return a->unit->e->skeleton && ++top(a)->k > a->unit->e->trips;
 }
 
 void emu_for_test(struct emu_agent *a, const struct emu_insn *i) {
@@ -116,6 +146,9 @@ void emu_next(struct emu_agent *a, const struct emu_insn *i) {
     return;
   int64_t *k = emu_cells(a, i->out[0]);
   const int64_t *step = emu_in_int(a, i, 2);
+  if (top(a)->leap && ++top(a)->k == top(a)->leap_at)
+    EMU_EACH_LANE (l, a->active)
+      k[l] += top(a)->leap;
   EMU_EACH_LANE (l, a->active)
     if (__builtin_add_overflow(k[l], step[l], &k[l]))
       k[l] = INT64_MAX; /* beyond any end */
@@ -152,6 +185,8 @@ void emu_while_test(struct emu_agent *a, const struct emu_insn *i) {
   emu_need(a, i, 0, a->active);
   move_all(a, i);
   a->active = emu_lanes(emu_in_bool(a, i, 0), a->active);
+  if (is_long_enough(a))
+    a->active = 0;
   if (!a->active)
     a->pc = i->target;
 }
@@ -349,6 +384,8 @@ static void fget(struct emu_agent *a, const struct emu_insn *i) {
     const void *x = emu_frag_read(a, i, f, at + k);
     if (!x)
       return;
+    if (a->unit->e->skeleton && dtype_is_float(f->dtype))
+      continue;
     memcpy(emu_cells(a, i->out[k]), x, EMU_LANES * cell_size(f->cell));
     a->hollow[i->out[k]] = f->hollow[at + k];
   }
@@ -366,6 +403,8 @@ static void fput(struct emu_agent *a, const struct emu_insn *i) {
     void *o = emu_frag_write(a, i, f, at + k - 1, emu_hollow(a, i->in[k]));
     if (!o)
       return;
+    if (e->skeleton && dtype_is_float(f->dtype))
+      continue;
     if (from != f->dtype) {
       cells_cast(e->opt->domain, from, f->dtype, EMU_LANES, x, rounded);
       x = rounded;

@@ -10,9 +10,10 @@
 
 #include <string.h>
 
-#define PARALLEL_STEPS 20000 /* of all that is left: some milliseconds */
-#define MAX_THREADS    64
-#define MAX_BYTES      (UINT64_C(1) << 30) /* that all threads take */
+#define PARALLEL_STEPS    20000 /* of all that is left: some milliseconds */
+#define SKELETON_CLUSTERS 3
+#define MAX_THREADS       64
+#define MAX_BYTES         (UINT64_C(1) << 30) /* that all threads take */
 
 struct emu_team {
   struct emu *e;
@@ -225,6 +226,7 @@ static bool run_parallel(struct emu *e, struct emu_unit *u, uint64_t first, uint
 
 bool emu_run_grid(struct emu *e, struct emu_unit *u) {
   uint64_t n = e->grid / e->cluster;
+  n = e->skeleton && n > SKELETON_CLUSTERS ? SKELETON_CLUSTERS : n;
   bool serial = e->serial;
   emu_unit_init(u);
   for (uint64_t k = 0; k < n && !u->stopped; k++) {

@@ -4,8 +4,8 @@
 #include "codegen/emu_impl.h"
 
 void emu_set_hollow(struct emu_agent *a, const struct emu_insn *i, emu_slot p, uint32_t lanes) {
-  a->hollow[p] = lanes;
-  if (!lanes || a->any_hollow)
+  a->hollow[p] = a->unit->e->skeleton ? 0 : lanes;
+  if (!a->hollow[p] || a->any_hollow)
     return;
   a->any_hollow = true;
   a->hollow_op = i->op.id;

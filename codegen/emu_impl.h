@@ -104,6 +104,7 @@ struct emu_ref {
 
 /* Shared memory, per granule. */
 struct emu_granule {
+  uint64_t readers; /* since it was written: a bit for agents of that number modulo 64 */
   uint32_t writer_op, clock;
   uint16_t writer; /* agent */
   uint8_t lane;
@@ -136,6 +137,9 @@ struct emu {
   double *param_f;
   int64_t *dims; /* scratch for binding */
   bool serial;   /* blocks one after the other */
+  bool skeleton;
+  uint32_t trips; /* skeleton: of any loop, at most */
+  char *zeros;    /* skeleton: what is read from global memory, and behind it what is written */
 };
 
 enum emu_state { EMU_READY, EMU_WAITS, EMU_DONE };
@@ -153,6 +157,13 @@ struct emu_frag {
 struct emu_frame {
   uint32_t saved, other; /* lanes */
   int64_t k;
+  int64_t leap_at, leap; /* skeleton: after how many iterations the index leaps, and how far */
+};
+
+/* Of a skeleton: loops of about n iterations run `less` of them less. */
+#define EMU_CUTS 16
+struct emu_cut {
+  int64_t n, less;
 };
 
 struct emu_copy {
@@ -222,6 +233,8 @@ struct emu_unit {
   uint32_t *temp_hollow;
   struct emu_work *free_work;
   struct emu_cluster_bar *cluster_bar;
+  struct emu_cut cut[EMU_CUTS];
+  uint32_t n_cuts;
   uint64_t rng;
   uint64_t steps, steps_told, poll_at;
   bool stopped; /* an error was reported, or the team stops */
@@ -295,6 +308,9 @@ emu_fn emu_if, emu_else, emu_end, emu_for, emu_for_test, emu_next, emu_each, emu
 bool emu_need_all(struct emu_agent *a, const struct emu_insn *i);
 /* The value of an index operand, which must be the same in all active lanes. */
 bool emu_uniform(struct emu_agent *a, const struct emu_insn *i, uint32_t k, int64_t *value);
+/* Of a skeleton: how many of a loop's n iterations are run. Loops of nearly as many lose the same
+ * number, so that those who hand each other slots of a pipe still agree. */
+int64_t emu_cut_trips(struct emu_unit *u, int64_t n);
 
 /* emu_mem.c. elem: bytes of an element if it is a payload, else 0. */
 struct emu_ref emu_touch_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,

@@ -52,7 +52,7 @@ void emu_run_ldmatrix(struct emu_agent *a, const struct emu_insn *i) {
     char *cells = emu_frag_write(a, i, f, to + k, 0);
     if (!cells)
       return;
-    for (uint32_t l = 0; l < EMU_LANES; l++) {
+    for (uint32_t l = 0; l < EMU_LANES && !a->unit->e->skeleton; l++) {
       struct emu_row p = emu_matrix_row(i->imm2 != 0, l, k / per, at / 2);
       const struct emu_ref *r = &row[p.from];
       uint32_t byte = p.byte + at % 2;
@@ -224,9 +224,13 @@ static bool gather(struct emu_agent *a, const struct emu_insn *i, const struct e
     const char *cells = emu_frag_read(a, i, f, at + k);
     if (!cells)
       return false;
+    if (a->unit->e->skeleton)
+      continue;
     take(f, cells, map->at[w][k], tf32, x);
     x->any_hollow |= f->hollow[at + k] != 0;
   }
+  if (a->unit->e->skeleton)
+    return true;
   memset(x->hollow, 0, sizeof x->hollow);
   for (uint32_t k = 0; k < map->n[w] && x->any_hollow; k++)
     for (uint32_t l = 0; l < EMU_LANES; l++)
@@ -292,6 +296,8 @@ void emu_run_mma(struct emu_agent *a, const struct emu_insn *i) {
   struct matrix x, y, d;
   if (!emu_need_all(a, i) || !gather(a, i, map, 1, &x) || !gather(a, i, map, 2, &y) ||
       !gather(a, i, map, 0, &d))
+    return;
+  if (a->unit->e->skeleton)
     return;
   follow(w, &x, &y, &d);
   switch (emu_frag_of(a, i, 0)->cell) {

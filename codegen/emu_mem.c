@@ -84,6 +84,8 @@ struct emu_ref emu_touch_global(struct emu_agent *a, const struct emu_insn *i, u
   for (uint32_t b = 0; r->shadow && b < bytes; b += r->size)
     if (!emu_order_global(a, i, lane, kind, r, (at + b - r->lo) / r->size))
       return none;
+  if (e->skeleton)
+    return (struct emu_ref){e->zeros + (kind == EMU_READ ? 0 : EMU_SLOT), 1, 0};
   if (r->payload)
     return (struct emu_ref){r->data + at / r->size * 8, elem ? elem / r->size : 8, 0};
   return (struct emu_ref){r->data + at, 1, 0};
@@ -150,7 +152,7 @@ static struct place shared_place(enum dtype t) {
 static void load(struct emu_agent *a, const struct emu_insn *i, enum dtype t, uint32_t lane,
                  struct emu_ref from, struct place p) {
   enum cell c = emu_cell(a->unit->e, t);
-  for (uint32_t k = 0; k < i->n->n_out; k++)
+  for (uint32_t k = 0; k < i->n->n_out && !(a->unit->e->skeleton && dtype_is_float(t)); k++)
     interp_load_cells(t, c, from.at, p.first + k * p.each * from.step, 0, 1,
                       (char *)emu_cells(a, i->out[k]) + lane_at(c, lane));
 }

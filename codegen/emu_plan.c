@@ -307,8 +307,20 @@ static void refuse(struct planner *p, struct ir_op o, const char *why) {
   p->failed = true;
 }
 
+/* Of a skeleton: ops whose results are floats, and nothing else. */
+static bool is_value_only(const struct planner *p, const struct ir_opnode *n) {
+  return p->e->skeleton && n->n_out == 1 &&
+         ((ir_info(n->opcode)->traits & IR_PURE) || n->opcode == IR_SHUFFLE) &&
+         ir_type_of(p->m, n->out[0]).kind == IR_SCALAR &&
+         dtype_is_float(emu_dtype(p->e, n->out[0]));
+}
+
 static void plan_op(struct planner *p, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(p->m, o);
+  if (is_value_only(p, n)) {
+    make(p, n->out[0]);
+    return;
+  }
   emu_fn *fn = emu_find_fn(n->opcode);
   if (!fn) {
     refuse(p, o, "");
@@ -432,9 +444,19 @@ static uint32_t shared_bytes(const struct ir_module *m, struct ir_op o) {
   case IR_SLOAD: return n->n_out * emu_bytes((enum dtype)m->res.at[n->res[0]].type.dtype);
   case IR_SSTORE: return (n->n_in - 2u) * emu_bytes((enum dtype)m->res.at[n->res[0]].type.dtype);
   case IR_CP_ASYNC: return (uint32_t)ir_attr_int(m, o, IR_ATTR_bytes, 16);
-  case IR_STMATRIX: return 2; /* elements may be hollow one by one */
   default: return 0;
   }
+}
+
+/* Of a skeleton: iterations of a loop, so that each slot of a pipe is used again. */
+static uint32_t count_trips(const struct ir_module *m) {
+  int64_t most = 1;
+  for (uint32_t r = 1; r < m->res.n; r++) {
+    int64_t slots =
+        m->res.at[r].kind == IR_RES_PIPE ? ir_res_int(&m->res.at[r], IR_ATTR_slots, 1) : 1;
+    most = slots > most ? slots : most;
+  }
+  return (uint32_t)most + 2;
 }
 
 static void choose_granule(struct planner *p) {
@@ -481,5 +503,6 @@ bool emu_make_plan(struct emu *e, struct arena *a, struct diag_sink *diags) {
   e->plan.insn = p->insn.at;
   e->plan.n_insns = p->insn.n;
   choose_granule(p);
+  e->trips = count_trips(m);
   return true;
 }

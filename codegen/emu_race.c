@@ -118,13 +118,16 @@ static bool check_writer(struct emu_agent *a, const struct emu_insn *i, uint32_t
   return false;
 }
 
+/* Those before the last write are ordered before that. */
 static bool check_readers(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
-                          const struct emu_read *r, uint32_t address, uint32_t bytes) {
-  for (uint32_t k = 0; k < a->unit->e->n_agents; k++)
-    if (r[k].clock && !before(a, lane, true, k, r[k].clock, r[k].lane)) {
-      report(a, i, lane, true, address, bytes, k, r[k].op, false);
-      return false;
-    }
+                          const struct emu_granule *g, const struct emu_read *r, uint32_t address,
+                          uint32_t bytes) {
+  for (uint64_t left = g->readers; left; left &= left - 1)
+    for (uint32_t k = (uint32_t)__builtin_ctzll(left); k < a->unit->e->n_agents; k += 64)
+      if (r[k].clock && !before(a, lane, true, k, r[k].clock, r[k].lane)) {
+        report(a, i, lane, true, address, bytes, k, r[k].op, false);
+        return false;
+      }
   return true;
 }
 
@@ -135,6 +138,7 @@ static void note_write(struct emu_agent *a, const struct emu_insn *i, uint32_t l
   g->clock = a->clock[a->id];
   g->lane = (uint8_t)lane;
   g->hollow = 0;
+  g->readers = 0;
   g->flags = (uint8_t)(EMU_INIT | (proxy == EMU_ASYNC ? EMU_BY_ASYNC : 0));
 }
 
@@ -143,7 +147,7 @@ static bool order_write(struct emu_agent *a, const struct emu_insn *i, uint32_t 
                         uint32_t bytes) {
   return check_flying(a, i, lane, g, address, bytes) &&
          check_writer(a, i, lane, g, true, address, bytes) &&
-         check_readers(a, i, lane, r, address, bytes);
+         check_readers(a, i, lane, g, r, address, bytes);
 }
 
 bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
@@ -167,6 +171,7 @@ bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t la
     uint32_t here = g->flags & EMU_INIT ? g->hollow : (1u << size) - 1;
     *hollow |= k * size < address ? here >> (address - k * size) : here << (k * size - address);
     r += a->id;
+    g->readers |= UINT64_C(1) << a->id % 64;
     bool first = r->clock != a->clock[a->id];
     r->lane = first || r->lane == lane ? lane & 255u : EMU_NO_LANE;
     r->clock = a->clock[a->id];

@@ -242,6 +242,7 @@ void emu_run_cluster(struct emu_unit *u, uint64_t k) {
   const struct emu *e = u->e;
   u->rng = e->opt->seed * UINT64_C(0x9e3779b97f4a7c15) + k * UINT64_C(0xd1342543de82ef95);
   u->counting = k == 0;
+  u->n_cuts = 0;
   for (uint32_t c = 0; c < e->cluster; c++)
     start_cta(u, &u->cta[c], k * e->cluster + c);
   for (uint32_t w = 0; w < e->cluster * e->warps; w++)

@@ -324,6 +324,8 @@ static bool load_chunk(struct emu_agent *a, const struct emu_insn *i, const stru
                                       c == CELL_PAYLOAD ? bytes : 0);
   if (!r.at)
     return false;
+  if (a->unit->e->skeleton)
+    return true;
   interp_load_cells(t, c, r.at, 0, r.step, 16 / bytes, cells);
   for (uint32_t x = 0; x < 16 / bytes; x++) {
     uint32_t at_mn = trans ? mn + x : mn, at_k = trans ? k : k + x;
@@ -447,6 +449,8 @@ static void compute(struct emu_agent *a, const struct emu_work *w) {
   if (!load_operand(a, i, i->res[2], p->high_b | w->desc_b, what->trans_b, what->k, &right) ||
       (!p->n_a &&
        !load_operand(a, i, i->res[1], p->high_a | w->desc_a, what->trans_a, what->k, &left)))
+    return;
+  if (a->unit->e->skeleton)
     return;
   for (uint32_t k = 0; k < 4 && p->n_a; k++)
     take_a(p, emu_frag_of(&warps[k], i, 1), w->at_a, k, &left);
