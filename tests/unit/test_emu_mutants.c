@@ -305,10 +305,10 @@ static void one(struct help_api *t, struct kiln_file *file, const char *kernel, 
   char name[100];
   req.kernel = kernel;
   req.case_index = largest_case(file, kernel);
-  if (strcmp(kernel, "gemm_grouped") == 0) { /* more iterations than a pipe has slots */
-    req.n_shapes = 1;
-    req.shapes = (const char *const[]){"K=400"};
-  }
+  /* More iterations than a pipe has slots; all keys in one part. */
+  bool grouped = strcmp(kernel, "gemm_grouped") == 0, part = strcmp(kernel, "decode_part") == 0;
+  req.n_shapes = grouped || part;
+  req.shapes = grouped ? (const char *const[]){"K=512"} : (const char *const[]){"S=1"};
   req.set = schedules[s];
   while (req.set[req.n_set])
     req.n_set++;
