@@ -1,6 +1,6 @@
-/* Every case of every reference kernel on the emulator, in five interleavings each: verified
- * against its oracle (on integers to the bit), and in the algebraic domain the interpreter's
- * payloads. In short each case is run in one schedule and one of the two, taking turns; KILN_LONG=1: all.
+/* Cases of every reference kernel on the emulator, in five interleavings each: verified against the
+ * oracle (on integers to the bit), and in the algebraic domain the interpreter's payloads. In short
+ * a case is run in one of the two and in one schedule, taking turns; KILN_LONG=1: all of them.
  * What has no lowering yet is refused with that message alone, and named as skipped. */
 #include "help_api.h"
 
