@@ -45,7 +45,7 @@ add("argmax", all, s32, 1, function(x) return cast(rowargmax(x), s32) end)
 add("argmin", all, s64, 1, function(x) return cast(argmin(x, 1), s64) end)
 add("any", all, bool, 1, function(x) return rowany(x == 4) end)
 add("all", all, bool, 1, function(x) return rowall(x ~= 4) end)
-add("cumsum", {f32, f64, s8, u8, s32, s64}, "T", "N", function(x) return cumsum(x, 1) end)
+add("cumsum", {f32, f64, s32, s64}, "T", "N", function(x) return cumsum(x, 1) end)
 add("rounded", {bf16, f16, f32, f64}, "T", "N", function(x, c)
   return floor(x * 0.25) + ceil(x * 0.25) * 3 + round(x * 0.5) * 5 + trunc(x * 0.25) * 7
 end)

@@ -738,8 +738,9 @@ static void store_box(const struct box *b, bool add) {
 }
 
 static void dump_tma(void) {
-  /* Corners: inside, before the start, past the end. The innermost coordinate lies at a multiple of 16
-   * bytes: a box that starts elsewhere is an illegal instruction (measured; PTX does not say so). */
+  /* Corners: inside, before the start, past the end. The innermost coordinate lies at a multiple
+   * of 16 bytes: a box that starts elsewhere is an illegal instruction (measured; PTX does not say
+   * so). */
   static const struct box rank2[] = {
       {1, 2, 0, 0, {200, 40}, {48, 9}, {16, 3}, 0},
       {1, 2, 128, 0, {200, 40}, {128, 9}, {-16, -2}, 0},

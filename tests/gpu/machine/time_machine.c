@@ -501,7 +501,8 @@ static void do_size(const struct size *s) {
   allocate(&p, RT_FILL_NORMAL);
   struct rt_prepared *ours, *theirs = NULL;
   OK(rt_prepare(p.k->module, p.k->ours, p.args, p.n_args, NULL, &ours));
-  if (p.k->prototype && (s->timed || !product)) /* its maps refuse sizes that it does not store by */
+  /* The prototype's maps refuse some sizes that ours take. */
+  if (p.k->prototype && (s->timed || !product))
     OK(rt_prepare(p.k->prototype, p.k->theirs, p.their_args, p.n_args, NULL, &theirs));
   if (product) {
     judge_product(&p, ours, false);
