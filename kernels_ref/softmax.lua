@@ -1,5 +1,5 @@
 -- Row softmax: Y[m, :] = exp(X[m, :] - max) / sum. X, Y are [M, N]. A program holds whole rows, so
--- memory is read once; N is fixed at compile time. A row of -inf alone gives NaN, as 0 / 0;
+-- memory is read once; N is fixed at compile time. A row of -inf alone gives NaN, as 0 * (1 / 0);
 -- one of the lowest finite numbers, as masks may leave, is uniform.
 
 return kernel {
@@ -11,7 +11,7 @@ return kernel {
   body = function(a, d, c, i)
     local x = cast(a.X:tile({i * c.BM, 0}, {c.BM, c.N}, {pad = -inf}), f32)
     local p = exp2((x - rowmax(x)) * log2e)
-    a.Y:store({i * c.BM, 0}, cast(p / rowsum(p), c.T))
+    a.Y:store({i * c.BM, 0}, cast(p * (1 / rowsum(p)), c.T)) -- one division a row
   end,
   oracle = function(t) return softmax(t.X) end,
   cases = {
