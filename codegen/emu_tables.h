@@ -123,8 +123,8 @@ struct emu_tmap {
  * NULL: fine. */
 const char *emu_tmap_refuse(const struct emu_tmap *t);
 /* Why a box must not start at these coordinates; NULL: fine. PTX does not say so, an H200 does: the
- * instruction is illegal (tests/gpu/dump/dump.c) where the innermost coordinate is not at a multiple
- * of 16 bytes, and, of a store, where any is negative. */
+ * instruction is illegal (tests/gpu/dump/dump.c) where the innermost coordinate is not at a
+ * multiple of 16 bytes, and, of a store, where any is negative. */
 const char *emu_tmap_refuse_coord(const struct emu_tmap *t, const int32_t *coord, bool store);
 /* Why a box must not lie at this address of shared memory; NULL: fine. */
 const char *emu_tmap_refuse_shared(const struct emu_tmap *t, uint32_t shared);

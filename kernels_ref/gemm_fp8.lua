@@ -14,7 +14,7 @@ return kernel {
     tensor("SA", f32, "M", "cdiv(K, 128)"), tensor("SB", f32, "cdiv(N, 128)", "cdiv(K, 128)"),
     out("C", "O", "M", "N"),
   },
-  tune = { BM = {128, 64, 256}, BN = {128, 64, 256}, BK = {128, 64, 32} },
+  tune = { BM = {128, 64, 256}, BN = {128, 64, 256}, BK = {32, 64, 128} },
   legal = function(c) return c.BM * c.BN <= 128 * 256 end,
   grid = function(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
   body = function(a, d, c, i, j)
@@ -45,7 +45,7 @@ return kernel {
      seed = 4},
     {shape = {M = 1000, N = 40, K = 130}, seed = 6},
     {shape = {M = 1025, N = 40, K = 129}, seed = 7},
-    {shape = {M = 1100, N = 40, K = 96}, set = {BM = 256}, seed = 8},
+    {shape = {M = 1100, N = 40, K = 96}, set = {BM = 256, BN = 64}, seed = 8},
     {shape = {M = 70, N = 300, K = 130}, set = {BM = 64, BN = 64, BK = 32}, layout = {SA = "col"},
      seed = 5},
     {shape = {M = 9, N = 17, K = 0}}, {shape = {M = 0, N = 17, K = 128}},

@@ -11,7 +11,7 @@ return kernel {
     tensor("A", "T", "M", "K"), tensor("Q", "Q", "N", "K"), tensor("S", "T", "N", "cdiv(K, G)"),
     optional(tensor("Z", "Q", "N", "cdiv(K, G)")), out("C", "T", "M", "N"),
   },
-  tune = { BM = {64, 128, 16}, BN = {128, 64, 256}, BK = {64, 128, 32} },
+  tune = { BM = {64, 128, 16}, BN = {64, 128, 256}, BK = {64, 128, 32} },
   grid = function(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
   body = function(a, d, c, i, j)
     local m, n, size = i * c.BM, j * c.BN, {c.BN, c.BK}

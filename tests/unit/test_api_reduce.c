@@ -39,6 +39,12 @@ static int tear_down(void **state) {
   "kiln-ir 1 tile\nkernel k {\n  arg Y: out f32 [N]\n  dims N\n  grid 1\n"                         \
   "  body(%y: view f32(?), %n: index, %i: index) {\n    %8 = const 8 : index\n"
 #define TAIL "    return\n  }\n}\n"
+/* What the interpreter takes and the lowering refuses. */
+#define REFUSED                                                                                    \
+  "    %two = const 2 : index\n    %m = mul %n, %two : index\n"                                    \
+  "    %e = view_every %y {axis = 0, count = 4} : view f32(?)\n"                                   \
+  "    %r = view_reshape %e, %m, %two : view f32(?,2)\n"                                           \
+  "    %t = load %r, %i, %i : f32(8,2)\n    print %t\n"
 
 /* Each step can be where it fails. */
 static void test_codes(void **state) {
@@ -51,8 +57,9 @@ static void test_codes(void **state) {
       /* the verifier */
       {HEAD "    %a = add %8, %n : f32\n    print %8\n" TAIL, "add", "print"},
       /* lowering */
-      {HEAD "    %a = cast %8 : u4\n    %b = cast %a : index\n    print %b\n    print %n\n" TAIL,
-       "u4", "print"},
+      {HEAD REFUSED "    %c = const 1.0 : f32\n    %w = splat %c : f32(8)\n"
+                    "    store %y, %8, %w\n" TAIL,
+       "view_reshape", "store"},
   };
   struct help_api t;
   help_api_start(&t, NULL);
@@ -141,7 +148,7 @@ static void test_kernel_file(void **state) {
 
 static void test_no_memory(void **state) {
   (void)state;
-  put("k.tir", HEAD "    %a = cast %8 : u4\n    %b = cast %a : index\n    print %b\n" TAIL);
+  put("k.tir", HEAD REFUSED TAIL);
   for (int sticky = 0; sticky < 2; sticky++) {
     bool done = false;
     unsigned failed = 0;
