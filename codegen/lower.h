@@ -62,7 +62,7 @@ struct lower {
   struct ir_intervals *intervals; /* of the scheduled module */
   bool failed;                    /* an error was reported */
   struct cg_lval *val;            /* per value of the scheduled module */
-  uint32_t n_val, n_ops; /* of the scheduled module */
+  uint32_t n_val, n_ops;          /* of the scheduled module */
   uint32_t threads, warps;
   struct ir_val lane, warp;
   struct ir_val *arg_ptr; /* per module argument; 0 where absent or a scalar */

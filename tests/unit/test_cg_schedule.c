@@ -51,8 +51,7 @@ static void pinned(void **state) {
     const char *pins, *want;
   } rows[] = {
       {"loop.slots=2", "loop: slots = 2\n"},
-      {"stages=3,loop.slots=1",
-       "loop: slots = 1\n"},
+      {"stages=3,loop.slots=1", "loop: slots = 1\n"},
       {"load.A.path=staged", "load.A: path = staged,"},
       {"load.B.path=frag", "a_path = smem, b_path = computed,"},
       {"load.A.path=cp_async", "load.A: path = cp_async,"},
