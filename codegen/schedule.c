@@ -17,29 +17,27 @@ struct cg_schedule cg_schedule_auto(void) {
   return s;
 }
 
-static void copy_pins(struct cg_schedule *to, const struct cg_schedule *s, uint32_t room,
-                      struct arena *a) {
-  struct cg_pin *pins = ARENA_ARRAY(a, struct cg_pin, s->n_pins + room + 1);
-  for (uint32_t i = 0; i < s->n_pins; i++) {
-    pins[i] = s->pins[i];
-    pins[i].key = arena_strdup(a, pins[i].key);
-    pins[i].word = pins[i].word ? arena_strdup(a, pins[i].word) : NULL;
-  }
-  to->pins = pins;
+/* The pins, and room for one more. */
+static struct cg_pin *copy_pins(const struct cg_schedule *s, struct arena *a) {
+  struct cg_pin *pins = ARENA_ARRAY(a, struct cg_pin, s->n_pins + 1);
+  for (uint32_t i = 0; i < s->n_pins; i++)
+    pins[i] = (struct cg_pin){arena_strdup(a, s->pins[i].key),
+                              s->pins[i].word ? arena_strdup(a, s->pins[i].word) : NULL,
+                              s->pins[i].number};
+  return pins;
 }
 
 struct cg_schedule cg_schedule_copy(const struct cg_schedule *s, struct arena *a) {
   struct cg_schedule c = *s;
-  copy_pins(&c, s, 0, a);
+  c.pins = copy_pins(s, a);
   return c;
 }
 
 void cg_schedule_pin(struct cg_schedule *s, struct cg_pin pin, struct arena *a) {
-  struct cg_schedule old = *s;
-  copy_pins(s, &old, 1, a);
-  struct cg_pin *last = (struct cg_pin *)&s->pins[s->n_pins++];
-  *last = (struct cg_pin){arena_strdup(a, pin.key), pin.word ? arena_strdup(a, pin.word) : NULL,
-                          pin.number};
+  struct cg_pin *pins = copy_pins(s, a);
+  pins[s->n_pins++] = (struct cg_pin){arena_strdup(a, pin.key),
+                                      pin.word ? arena_strdup(a, pin.word) : NULL, pin.number};
+  s->pins = pins;
 }
 
 static unsigned find(const char *key) {
