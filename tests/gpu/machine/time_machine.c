@@ -2,11 +2,13 @@
  * launch by launch beside a prototype's cubins of the same configurations and beside cuBLAS. Run it
  * from the root of the source tree:
  *
- *   time_machine [--prototype DIR] [--json FILE] [--only NAME] [--quick]
+ *   time_machine [--prototype DIR] [--variants DIR] [--json FILE] [--only NAME] [--quick]
  *   time_machine --dry       reads the modules and recipes and evaluates every launch: needs no GPU
  *
- * DIR holds the prototype's cubins (default build/prototype/cubin; without one only cuBLAS is
- * compared). --quick: short timings. Exit code: 0, or 1 if a result is wrong, 77 without a GPU.
+ * --prototype: the prototype's cubins (default build/prototype/cubin; without one only cuBLAS is
+ * compared). --variants: other texts (*.tir) of kernels of the same name, judged and timed in the same
+ * rounds; only kernels that have one are run, and a table of all ends the output. --quick: short
+ * timings. Exit code: 0, or 1 if a result is wrong, 77 without a GPU.
  *
  * Products are judged by rt_gemm_oracle (double precision, cuBLAS' error as the measure, and exact
  * sums of integers), attentions against attention.cu in double precision; outputs are poisoned,
@@ -17,6 +19,7 @@
 #include "codegen/cg.h"
 #include "runtime/rt.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +106,7 @@ static struct {
   struct rt_device *dev;
   struct rt_module *reference;
   rt_stream stream;
-  const char *prototypes, *only;
+  const char *prototypes, *variants, *only;
   bool quick;
   FILE *json;
   unsigned wrong, slow, n_json;
@@ -144,11 +147,21 @@ static void out_of_memory(void *user) {
 
 /* ---- kernels ---- */
 
+#define MAX_TEXTS 24
+
+struct text {
+  const char *name;
+  const struct recipe *recipe;
+  struct rt_module *module;
+  uint32_t regs;
+};
+
 struct kernel {
   const struct program *p;
-  const struct recipe *ours, *theirs;
-  struct rt_module *module, *prototype; /* prototype: NULL where its cubin is not there */
-  uint32_t regs;
+  struct text text[MAX_TEXTS]; /* first the one of tests/machine, then its variants */
+  uint32_t n_texts;
+  const struct recipe *theirs;
+  struct rt_module *prototype; /* NULL where its cubin is not there */
 };
 
 static struct kernel kernels[N_PROGRAMS];
@@ -166,33 +179,75 @@ static struct rt_module *compile(const char *name, const char *source, uint32_t 
   return m;
 }
 
+/* The module at `path`, compiled where there is a device; NULL if it is not there. */
+static const struct ir_module *load_text(const char *path, const char *name, struct text *out) {
+  size_t n;
+  const char *text = read_file(path, &n);
+  if (!text)
+    return NULL;
+  struct ir_module *m = ir_parse(&f.arena, &f.diags, 0, text, n);
+  if (!m || !ir_verify(m, &f.diags))
+    die(path, why());
+  *out = (struct text){.name = name, .recipe = m->recipe};
+  if (f.dev) {
+    struct strbuf cuda = {.arena = &f.arena};
+    cg_emit(m, (struct cg_emit_options){0}, &cuda);
+    out->module = compile(name, sb_str(&cuda), &out->regs);
+  }
+  return m;
+}
+
 static void load(struct kernel *k, const struct program *p) {
   char path[400];
   size_t n;
   k->p = p;
   snprintf(path, sizeof path, "tests/machine/%s.tir", p->name);
-  const char *text = read_file(path, &n);
-  if (!text)
+  if (!load_text(path, p->name, &k->text[0]))
     die(path, "cannot be read; run this from the root of the source tree");
-  struct ir_module *m = ir_parse(&f.arena, &f.diags, 0, text, n);
-  if (!m || !ir_verify(m, &f.diags))
-    die(path, why());
-  k->ours = m->recipe;
+  k->n_texts = 1;
   struct symtab *syms = symtab_new(&f.arena);
   k->theirs = recipe_parse(&f.arena, syms, &f.diags, 0, p->recipe, strlen(p->recipe));
   if (!k->theirs)
     die(p->prototype, why());
   if (!f.dev)
     return;
-  struct strbuf cuda = {.arena = &f.arena};
-  cg_emit(m, (struct cg_emit_options){0}, &cuda);
-  k->module = compile(p->name, sb_str(&cuda), &k->regs);
   snprintf(path, sizeof path, "%s/%s.cubin", f.prototypes, p->prototype);
   const char *cubin = read_file(path, &n);
   if (cubin)
     OK(rt_module_load(f.dev, cubin, n, &k->prototype));
   else
     printf("SKIP: %s is not there: %s is not compared with it\n", path, p->name);
+}
+
+static int is_text(const struct dirent *d) {
+  size_t n = strlen(d->d_name);
+  return n > 4 && str_eq(d->d_name + n - 4, ".tir");
+}
+
+/* Each text of the folder goes to the program that its kernel is named after. */
+static void load_variants(const char *folder) {
+  struct dirent **names;
+  int n = scandir(folder, &names, is_text, alphasort);
+  if (n < 1)
+    die(folder, "has no .tir files");
+  for (int i = 0; i < n; i++) {
+    char path[600];
+    struct text text;
+    struct kernel *k = NULL;
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+    char *name = arena_strndup(&f.arena, names[i]->d_name, strlen(names[i]->d_name) - 4);
+    const struct ir_module *m = load_text(path, name, &text);
+    for (size_t j = 0; m && j < N_PROGRAMS; j++)
+      if (str_eq(kernels[j].p->name, ir_sym(m, m->kernel)))
+        k = &kernels[j];
+    if (!k || k->n_texts == MAX_TEXTS)
+      die(path, !m  ? "cannot be read"
+                : k ? "is one variant too many"
+                    : "is a variant of no program: its kernel has another name");
+    k->text[k->n_texts++] = text;
+    free(names[i]);
+  }
+  free(names);
 }
 
 /* ---- one size ---- */
@@ -299,10 +354,10 @@ static const char *size_text(const struct problem *p) {
   return text;
 }
 
-static void verdict(const struct problem *p, bool ok, const char *what) {
+static void verdict(const struct problem *p, const char *text, bool ok, const char *what) {
   f.wrong += !ok;
   if (!ok || !p->size->timed)
-    printf("%s %-17s %-18s %s\n", ok ? "PASS" : "FAIL", p->k->p->name, size_text(p), what);
+    printf("%s %-17s %-18s %s\n", ok ? "PASS" : "FAIL", text, size_text(p), what);
 }
 
 /* ---- products ---- */
@@ -316,7 +371,8 @@ static struct rt_tensor transposed(const struct rt_tensor *t) {
   return x;
 }
 
-static void judge_product(struct problem *p, struct rt_prepared *launch, bool exact) {
+static void judge_product(struct problem *p, const char *name, struct rt_prepared *launch,
+                          bool exact) {
   struct rt_tensor b = transposed(&p->t[1]);
   struct rt_gemm_oracle *oracle;
   struct rt_verdict v;
@@ -325,7 +381,7 @@ static void judge_product(struct problem *p, struct rt_prepared *launch, bool ex
   OK(rt_gemm_oracle_judge(oracle, &p->t[2], &v));
   struct strbuf text = {.arena = &f.arena};
   rt_verdict_text(&v, &text);
-  verdict(p, v.passed, sb_str(&text));
+  verdict(p, name, v.passed, sb_str(&text));
   rt_gemm_oracle_free(oracle);
 }
 
@@ -395,7 +451,7 @@ static double attention_error(struct problem *p, const int32_t *rows, int64_t n,
   return norm > 0 ? sqrt(diff / norm) : sqrt(diff);
 }
 
-static void judge_attention(struct problem *p, struct rt_prepared *ours,
+static void judge_attention(struct problem *p, const char *name, struct rt_prepared *ours,
                             struct rt_prepared *theirs) {
   int32_t *rows = arena_get0(&f.arena, 4096 * sizeof *rows);
   int64_t n = pick_rows(p, rows);
@@ -412,7 +468,7 @@ static void judge_attention(struct problem *p, struct rt_prepared *ours,
            worst, their_error, their_worst);
   /* P is rounded to bf16 before the second product, O after it: about 2^-8. */
   bool ok = error < 5e-3 && (!theirs || error < 1.2 * their_error + 1e-6);
-  verdict(p, ok, text);
+  verdict(p, name, ok, text);
 }
 
 /* ---- times ---- */
@@ -433,85 +489,139 @@ static enum rt_status run_lt(void *user, rt_stream stream, uint32_t round) {
   return rt_lt_run(x->m, x->fastest, stream);
 }
 
-/* The median of other / ours, round by round. */
-static struct rt_interval ratio(const struct rt_timing_set *t, uint32_t other) {
+/* The median of the time of `a` over that of `b`, round by round. */
+static struct rt_interval ratio(const struct rt_timing_set *t, uint32_t a, uint32_t b) {
   double *x = arena_get0(&f.arena, t->rounds * sizeof *x),
          *scratch = arena_get0(&f.arena, t->rounds * sizeof *x);
   for (uint32_t i = 0; i < t->rounds; i++)
-    x[i] = t->at[other].rounds_us[i] / t->at[0].rounds_us[i];
+    x[i] = t->at[a].rounds_us[i] / t->at[b].rounds_us[i];
   return rt_median_interval(x, scratch, t->rounds);
 }
 
-static void time_all(struct problem *p, struct rt_prepared *ours, struct rt_prepared *theirs,
+/* Ratios of the prototype's time to a text's, for the table at the end. */
+struct summary_row {
+  const struct kernel *k;
+  char label[60];
+  double x[MAX_TEXTS];
+};
+static VEC(struct summary_row) summary;
+
+/* One line of output and of JSON: candidate `i`, beside the peers at first .. n - 1. */
+static void time_line(const struct problem *p, const struct text *text, bool graph,
+                      const struct rt_timing_set *t, const struct rt_candidate *c, uint32_t i,
+                      uint32_t first, uint32_t n, const struct rt_gpu_state *state) {
+  double us = t->at[i].us.median;
+  printf("%-17s %-17s %s %9.2f us %7.1f TFLOP/s", text->name, size_text(p),
+         graph ? "graph" : "flush", us, p->flops / us * 1e-6);
+  if (f.json)
+    fprintf(f.json,
+            "%s\n {\"kernel\":\"%s\",\"size\":\"%s\",\"mode\":\"%s\",\"us\":%.3f,\"tflops\":%.2f,"
+            "\"registers\":%u,\"rounds\":%u,\"sm_mhz\":%d,\"power_w\":%.0f",
+            f.n_json++ ? "," : "", text->name, size_text(p), graph ? "graph" : "flush", us,
+            p->flops / us * 1e-6, text->regs, t->rounds, state->sm_mhz, state->power_w);
+  for (uint32_t j = first; j < n; j++) {
+    struct rt_interval x = ratio(t, j, i);
+    printf("  x %s %.3f [%.3f, %.3f]", c[j].name, x.median, x.lo, x.hi);
+    if (f.json)
+      fprintf(f.json, ",\"%s_us\":%.3f,\"x_%s\":%.4f,\"x_%s_low\":%.4f,\"x_%s_high\":%.4f",
+              c[j].name, t->at[j].us.median, c[j].name, x.median, c[j].name, x.lo, c[j].name, x.hi);
+  }
+  printf("  %d MHz %.0f W\n", state->sm_mhz, state->power_w);
+  if (f.json)
+    fprintf(f.json, "}");
+}
+
+static void time_all(struct problem *p, struct rt_prepared **ours, struct rt_prepared *theirs,
                      struct lt *lt) {
-  struct rt_candidate c[3] = {{"ours", run_prepared, ours}};
-  uint32_t n = 1, proto = 0, blas = 0;
-  if (theirs) {
-    proto = n;
+  const struct kernel *k = p->k;
+  struct rt_candidate c[MAX_TEXTS + 2];
+  uint32_t n = 0;
+  for (; n < k->n_texts; n++)
+    c[n] = (struct rt_candidate){k->text[n].name, run_prepared, ours[n]};
+  if (theirs)
     c[n++] = (struct rt_candidate){"prototype", run_prepared, theirs};
-  }
-  if (lt) {
-    blas = n;
+  if (lt)
     c[n++] = (struct rt_candidate){"cuBLAS", run_lt, lt};
-  }
   for (int graph = 0; graph < 2; graph++) {
     struct rt_timing_options o = {.rounds = f.quick ? 10
                                             : graph ? 25
                                                     : 60,
                                   .graph = graph,
                                   .keep_l2 = graph,
-                                  .time_limit_us = f.quick ? 1000000 : 5000000};
+                                  .time_limit_us = (f.quick ? 400000 : 1700000) * (uint64_t)n};
     struct rt_timing_set t;
-    struct rt_gpu_state s = {.sm_mhz = -1, .power_w = -1};
+    struct rt_gpu_state state = {.sm_mhz = -1, .power_w = -1};
+    struct summary_row row = {.k = k};
     OK(rt_time(f.dev, c, n, &o, &t));
-    rt_gpu_state(f.dev, &s);
-    double us = t.at[0].us.median;
-    printf("%-17s %-17s %s %9.2f us %7.1f TFLOP/s", p->k->p->name, size_text(p),
-           graph ? "graph" : "flush", us, p->flops / us * 1e-6);
-    if (f.json)
-      fprintf(f.json,
-              "%s\n {\"kernel\":\"%s\",\"size\":\"%s\",\"mode\":\"%s\",\"us\":%.3f,\"tflops\":%.2f,"
-              "\"registers\":%u,\"rounds\":%u,\"sm_mhz\":%d,\"power_w\":%.0f",
-              f.n_json++ ? "," : "", p->k->p->name, size_text(p), graph ? "graph" : "flush", us,
-              p->flops / us * 1e-6, p->k->regs, t.rounds, s.sm_mhz, s.power_w);
-    for (uint32_t i = 1; i < n; i++) {
-      struct rt_interval x = ratio(&t, i);
-      printf("  x %s %.3f [%.3f, %.3f]", c[i].name, x.median, x.lo, x.hi);
-      if (f.json)
-        fprintf(f.json, ",\"%s_us\":%.3f,\"x_%s\":%.4f,\"x_%s_low\":%.4f,\"x_%s_high\":%.4f",
-                c[i].name, t.at[i].us.median, c[i].name, x.median, c[i].name, x.lo, c[i].name,
-                x.hi);
-      f.slow += i == proto && proto && x.median < 0.98;
+    rt_gpu_state(f.dev, &state);
+    snprintf(row.label, sizeof row.label, "%s %s", size_text(p), graph ? "graph" : "flush");
+    for (uint32_t i = 0; i < k->n_texts; i++) {
+      time_line(p, &k->text[i], graph, &t, c, i, k->n_texts, n, &state);
+      if (theirs) {
+        row.x[i] = ratio(&t, k->n_texts, i).median;
+        f.slow += row.x[i] < 0.98;
+      }
     }
-    (void)blas;
-    printf("  %d MHz %.0f W\n", s.sm_mhz, s.power_w);
-    if (f.json)
-      fprintf(f.json, "}");
+    if (theirs && k->n_texts > 1)
+      VEC_PUSH(&f.arena, &summary, row);
     rt_timing_free(&t);
+  }
+}
+
+/* What a text's speed is, as part of the prototype's: a line a text, a column a size and mode. */
+static void print_summary(void) {
+  for (size_t p = 0; p < N_PROGRAMS; p++) {
+    const struct kernel *k = &kernels[p];
+    uint32_t columns = 0;
+    for (uint32_t r = 0; r < summary.n; r++)
+      if (summary.at[r].k == k) {
+        printf("%s[%u] %s", columns ? ", " : "\nx prototype: ", columns + 1, summary.at[r].label);
+        columns++;
+      }
+    if (!columns)
+      continue;
+    printf("\n%-26s", "");
+    for (uint32_t c = 0; c < columns; c++)
+      printf("    [%u]", c + 1);
+    printf("  geometric mean\n");
+    for (uint32_t i = 0; i < k->n_texts; i++) {
+      double logs = 0;
+      printf("%-26s", k->text[i].name);
+      for (uint32_t r = 0; r < summary.n; r++)
+        if (summary.at[r].k == k) {
+          printf(" %6.3f", summary.at[r].x[i]);
+          logs += log(summary.at[r].x[i]);
+        }
+      printf(" %7.4f\n", exp(logs / columns));
+    }
   }
 }
 
 /* ---- all of it ---- */
 
 static void do_size(const struct size *s) {
-  struct arena_mark mark = arena_get_mark(&f.arena);
   struct problem p;
   shape(&p, s);
-  bool product = !p.k->p->attention;
+  const struct kernel *k = p.k;
+  bool product = !k->p->attention;
+  struct rt_prepared *ours[MAX_TEXTS], *theirs = NULL;
   allocate(&p, RT_FILL_NORMAL);
-  struct rt_prepared *ours, *theirs = NULL;
-  OK(rt_prepare(p.k->module, p.k->ours, p.args, p.n_args, NULL, &ours));
+  for (uint32_t i = 0; i < k->n_texts; i++)
+    OK(rt_prepare(k->text[i].module, k->text[i].recipe, p.args, p.n_args, NULL, &ours[i]));
   /* The prototype's maps refuse some sizes that ours take. */
-  if (p.k->prototype && (s->timed || !product))
-    OK(rt_prepare(p.k->prototype, p.k->theirs, p.their_args, p.n_args, NULL, &theirs));
-  if (product) {
-    judge_product(&p, ours, false);
-    if (!s->timed) {
+  if (k->prototype && (s->timed || !product))
+    OK(rt_prepare(k->prototype, k->theirs, p.their_args, p.n_args, NULL, &theirs));
+  for (int exact = 0; exact < (product && !s->timed ? 2 : 1); exact++) {
+    if (exact)
       allocate(&p, RT_FILL_SMALL);
-      judge_product(&p, ours, true);
+    for (uint32_t i = 0; i < k->n_texts; i++) {
+      struct arena_mark mark = arena_get_mark(&f.arena);
+      if (product)
+        judge_product(&p, k->text[i].name, ours[i], exact);
+      else
+        judge_attention(&p, k->text[i].name, ours[i], theirs);
+      arena_reset(&f.arena, mark);
     }
-  } else {
-    judge_attention(&p, ours, theirs);
   }
   if (s->timed) {
     struct lt lt;
@@ -524,10 +634,10 @@ static void do_size(const struct size *s) {
     if (product)
       rt_lt_free(lt.m);
   }
-  rt_prepared_free(ours);
+  for (uint32_t i = 0; i < k->n_texts; i++)
+    rt_prepared_free(ours[i]);
   rt_prepared_free(theirs);
   release(&p);
-  arena_reset(&f.arena, mark);
   fflush(stdout);
 }
 
@@ -539,11 +649,11 @@ static void dry(void) {
     for (uint32_t k = 0; k < p.n_tensors; k++)
       p.t[k].data = (void *)(uintptr_t)((uint64_t)(k + 1) << 36);
     bind(&p);
-    const struct recipe *recipes[] = {p.k->ours, p.k->theirs};
-    for (int r = 0; r < 2; r++) {
+    for (uint32_t r = 0; r <= p.k->n_texts; r++) {
+      const struct recipe *recipe = r < p.k->n_texts ? p.k->text[r].recipe : p.k->theirs;
       int64_t grid = 0;
-      OK(rt_bind(f.ctx, recipes[r], p.args, p.n_args, 132, false, &b));
-      if (!rt_bound_value(b, recipes[r]->steps.at[0].grid[0], &grid, NULL) || grid < 1)
+      OK(rt_bind(f.ctx, recipe, p.args, p.n_args, 132, false, &b));
+      if (!rt_bound_value(b, recipe->steps.at[0].grid[0], &grid, NULL) || grid < 1)
         die(p.k->p->name, "has no grid");
       rt_bindings_free(b);
     }
@@ -561,6 +671,8 @@ static void options(int argc, char **argv, bool *is_dry) {
       f.quick = true;
     } else if (more && str_eq(argv[i], "--prototype")) {
       f.prototypes = argv[++i];
+    } else if (more && str_eq(argv[i], "--variants")) {
+      f.variants = argv[++i];
     } else if (more && str_eq(argv[i], "--only")) {
       f.only = argv[++i];
     } else if (more && str_eq(argv[i], "--json")) {
@@ -591,6 +703,8 @@ int main(int argc, char **argv) {
   }
   for (size_t i = 0; i < N_PROGRAMS; i++)
     load(&kernels[i], &programs[i]);
+  if (f.variants)
+    load_variants(f.variants);
   if (is_dry) {
     dry();
     return 0;
@@ -603,8 +717,10 @@ int main(int argc, char **argv) {
   if (f.json)
     fprintf(f.json, "{\"device\":\"%s\",\"rows\":[", rt_device_info(f.dev)->name);
   for (size_t i = 0; i < N_SIZES; i++)
-    if (!f.only || strstr(sizes[i].program, f.only))
+    if ((!f.only || strstr(sizes[i].program, f.only)) &&
+        (!f.variants || kernel_of(sizes[i].program)->n_texts > 1))
       do_size(&sizes[i]);
+  print_summary();
   if (f.json) {
     fprintf(f.json, "\n],\"wrong\":%u,\"below_prototype\":%u}\n", f.wrong, f.slow);
     fclose(f.json);
