@@ -367,6 +367,8 @@ static void gatomic(struct emit *e, struct ir_op o) {
         as ? arena_printf(e->a, "%s((%s *)(%s), (%s)%s)", atomic_calls[i].call, as, ptr, as, value)
            : arena_printf(e->a, "%s(%s, %s)", atomic_calls[i].call, ptr, value);
   }
+  if (ir_get_attr(e->m, o, IR_ATTR_sem)) /* verified: the sum of an s32 */
+    call = arena_printf(e->a, "%s(%s, %s)", emit_use(e, EMIT_ATOMIC_ADD_ACQ_REL), ptr, value);
   if (!call)
     call = arena_printf(e->a, "%s(%s, %s)", atomic_helper(e, kind, t), ptr, value);
   const char *mask = emit_val(e, n->in[1]);

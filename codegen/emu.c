@@ -15,7 +15,7 @@ struct run {
 static void run(void *user) {
   struct run *r = user;
   const struct ir_module *m = r->e.m;
-  if (r->n_args != m->args.n) {
+  if (r->n_args != m->args.n && r->n_args != ir_given_args(m)) {
     diag_report(r->diags, DIAG_ERROR, DIAG_SHAPE_BINDING, DIAG_NOWHERE,
                 "kernel '%s' takes %u arguments, found %u", ir_sym(m, m->kernel), m->args.n,
                 r->n_args);

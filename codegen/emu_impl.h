@@ -74,7 +74,7 @@ enum emu_kind { EMU_READ, EMU_WRITE, EMU_ATOMIC };
 #define EMU_SEVERAL 0xffffffffu /* blocks */
 #define EMU_LAUNCH  0xfffffffeu /* written by the launch itself */
 struct emu_gshadow {
-  atomic_uint writer, reader, atomic; /* blocks */
+  atomic_uint writer, reader, atomic; /* blocks; reader of emu_sync.c: a list of them */
   /* Within the block: warps, and their clocks then. */
   atomic_uint w_agent, w_clock, a_agent, a_clock, r_agent[2], r_clock[2];
 };
@@ -137,6 +137,7 @@ struct emu {
   double *param_f;
   int64_t *dims; /* scratch for binding */
   bool serial;   /* blocks one after the other */
+  bool syncs;    /* some atomic orders blocks */
   bool skeleton;
   uint32_t trips; /* skeleton: of any loop, at most */
   char *zeros;    /* skeleton: what is read from global memory, and behind it what is written */
@@ -233,6 +234,7 @@ struct emu_unit {
   uint32_t *temp_hollow;
   struct emu_work *free_work;
   struct emu_cluster_bar *cluster_bar;
+  struct emu_sync *sync; /* emu_sync.c; NULL: nothing yet */
   struct emu_cut cut[EMU_CUTS];
   uint32_t n_cuts;
   uint64_t rng;
@@ -384,6 +386,20 @@ void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane
                     enum emu_proxy proxy, uint32_t address, uint32_t bytes);
 bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_kind kind, struct emu_region *r, int64_t k);
+/* `who` does `what` to an element, which the op conflicts with; returns false. */
+bool emu_report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                       const struct emu_region *r, int64_t k, enum emu_kind kind, const char *who,
+                       const char *what);
+void emu_report_unwritten(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                          const struct emu_region *r, int64_t k);
+
+/* emu_sync.c, where an atomic orders blocks: an atomic that does, at an address; and what
+ * emu_order_global is then. */
+void emu_sync_at(struct emu_agent *a, uint64_t va);
+bool emu_order_synced(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                      enum emu_kind kind, struct emu_region *r, int64_t k);
+
+/* emu_race.c, clocks. */
 /* Vector clocks: what the agent did so far is in *to; what is in *from happened before what the
  * agent does from here on. */
 void emu_release(struct emu_agent *a, uint32_t *to);

@@ -349,6 +349,7 @@ void emu_gatomic(struct emu_agent *a, const struct emu_insn *i) {
   const int64_t *ptr = emu_in_int(a, i, 0);
   const char *value = emu_cells(a, i->in[2]);
   char old[EMU_SLOT] = {0};
+  bool orders = ir_get_attr(e->m, i->op, IR_ATTR_sem) && !e->skeleton;
   uint32_t on = emu_lanes(emu_in_bool(a, i, 1), a->active);
   if (!emu_need(a, i, 1, a->active) || !emu_need(a, i, 0, on) || !emu_need(a, i, 2, on))
     return;
@@ -364,6 +365,8 @@ void emu_gatomic(struct emu_agent *a, const struct emu_insn *i) {
     else
       cells_elem(e->opt->domain, op, t, t, 1, was, value + l * size, NULL, new);
     interp_store_cells(t, c, r.at, 0, 0, 1, new);
+    if (orders)
+      emu_sync_at(a, (uint64_t)ptr[l]);
   }
   if (i->n->n_out)
     memcpy(emu_cells(a, i->out[0]), old, EMU_LANES * size);

@@ -342,6 +342,7 @@ static void plan_op(struct planner *p, struct ir_op o) {
   set_imm(p, i, o);
   p->e->serial |= n->opcode == IR_GATOMIC || (n->opcode == IR_GPRINT && p->e->opt->print) ||
                   ir_get_attr(p->m, o, IR_ATTR_reduce) != NULL;
+  p->e->syncs |= n->opcode == IR_GATOMIC && ir_get_attr(p->m, o, IR_ATTR_sem) != NULL;
   if ((n->opcode == IR_MMA || n->opcode == IR_WGMMA) && !i->data)
     refuse(p, o, " of this shape and these dtypes");
 }

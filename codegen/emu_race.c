@@ -211,9 +211,9 @@ static void put(atomic_uint *x, uint32_t v) {
   atomic_store_explicit(x, v, memory_order_relaxed);
 }
 
-static bool report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
-                          const struct emu_region *r, int64_t k, enum emu_kind kind,
-                          const char *who, const char *what) {
+bool emu_report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                       const struct emu_region *r, int64_t k, enum emu_kind kind, const char *who,
+                       const char *what) {
   emu_fail(a, i, lane, DIAG_MACHINE_RACE,
            "'%s' %s element %lld of the memory of '%s', which %s %s; nothing orders the two",
            op_name(a->unit->e->m, i->op.id),
@@ -224,6 +224,13 @@ static bool report_global(struct emu_agent *a, const struct emu_insn *i, uint32_
   return false;
 }
 
+void emu_report_unwritten(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                          const struct emu_region *r, int64_t k) {
+  emu_fail(a, i, lane, DIAG_UNWRITTEN,
+           "'%s' reads element %lld of the memory of '%s', which nothing has written before",
+           op_name(a->unit->e->m, i->op.id), (long long)(k + r->lo / r->size), r->name);
+}
+
 /* Warps of one block. */
 static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                          enum emu_kind kind, const struct emu_region *r, int64_t k) {
@@ -232,15 +239,15 @@ static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t
   uint32_t me = a->id + 1, w = get(&s->w_agent);
   char who[60];
   if (w && w != me && get(&s->w_clock) > (kind == EMU_READ ? a->clock : over)[w - 1])
-    return report_global(a, i, lane, r, k, kind, other_name(a, w - 1, who, sizeof who), "writes");
+    return emu_report_global(a, i, lane, r, k, kind, other_name(a, w - 1, who, sizeof who), "writes");
   uint32_t at = get(&s->a_agent);
   if (kind != EMU_ATOMIC && at && at != me && get(&s->a_clock) > a->clock[at - 1])
-    return report_global(a, i, lane, r, k, kind, other_name(a, at - 1, who, sizeof who),
+    return emu_report_global(a, i, lane, r, k, kind, other_name(a, at - 1, who, sizeof who),
                          "changes atomically");
   for (int j = 0; j < 2 && kind != EMU_READ; j++) {
     uint32_t by = get(&s->r_agent[j]);
     if (by && by != me && get(&s->r_clock[j]) > over[by - 1])
-      return report_global(a, i, lane, r, k, kind, other_name(a, by - 1, who, sizeof who), "reads");
+      return emu_report_global(a, i, lane, r, k, kind, other_name(a, by - 1, who, sizeof who), "reads");
   }
   if (kind == EMU_WRITE) {
     put(&s->w_agent, me);
@@ -263,16 +270,18 @@ static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t
 bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_kind kind, struct emu_region *r, int64_t k) {
   struct emu_gshadow *s = &r->shadow[k];
+  if (a->unit->e->syncs)
+    return emu_order_synced(a, i, lane, kind, r, k);
   /* A cluster's blocks order each other as warps do. */
   uint32_t me = (uint32_t)(a->cta->index / a->unit->e->cluster) + 1, other;
   bool ok = true;
   if (kind == EMU_WRITE) {
     other = atomic_exchange(&s->writer, me);
     if (other && other != me && other != EMU_LAUNCH)
-      ok = report_global(a, i, lane, r, k, kind, "another block", "writes");
+      ok = emu_report_global(a, i, lane, r, k, kind, "another block", "writes");
     other = ok ? atomic_load(&s->reader) : 0;
     if (other && other != me)
-      ok = report_global(a, i, lane, r, k, kind, "another block", "reads");
+      ok = emu_report_global(a, i, lane, r, k, kind, "another block", "reads");
   } else if (kind == EMU_READ) {
     other = atomic_load(&s->reader);
     if (other != me)
@@ -284,17 +293,15 @@ bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t la
   }
   other = ok ? atomic_load(&s->writer) : 0;
   if (other && other != me && other != EMU_LAUNCH)
-    ok = report_global(a, i, lane, r, k, kind, "another block", "writes");
+    ok = emu_report_global(a, i, lane, r, k, kind, "another block", "writes");
   bool is_atomic = atomic_load(&s->atomic) != 0;
   if (ok && kind != EMU_ATOMIC && is_atomic && atomic_load(&s->atomic) != me)
-    ok = report_global(a, i, lane, r, k, kind, "another block", "changes atomically");
+    ok = emu_report_global(a, i, lane, r, k, kind, "another block", "changes atomically");
   other = ok && kind == EMU_ATOMIC ? atomic_load(&s->reader) : 0;
   if (other && other != me)
-    ok = report_global(a, i, lane, r, k, kind, "another block", "reads");
+    ok = emu_report_global(a, i, lane, r, k, kind, "another block", "reads");
   if (ok && kind == EMU_READ && r->unset && !other && !atomic_load(&s->writer) && !is_atomic) {
-    emu_fail(a, i, lane, DIAG_UNWRITTEN,
-             "'%s' reads element %lld of the memory of '%s', which nothing has written before",
-             op_name(a->unit->e->m, i->op.id), (long long)(k + r->lo / r->size), r->name);
+    emu_report_unwritten(a, i, lane, r, k);
     return false;
   }
   return ok && order_within(a, i, lane, kind, r, k);

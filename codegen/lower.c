@@ -99,7 +99,7 @@ struct op_check {
 static void check_op(void *user, struct ir_module *m, struct ir_op o) {
   struct op_check *c = user;
   enum ir_opcode opcode = ir_op_at(m, o)->opcode;
-  if (cg_has_lowering(opcode))
+  if (cg_has_lowering(opcode) || opcode == IR_MERGE)
     return;
   c->failed = true;
   if (!c->said[opcode])
@@ -134,7 +134,8 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
     return NULL;
   }
   struct ir_module *m = ir_clone(tile, a);
-  ir_drop_merges(m); /* no schedule cuts loops yet */
+  if (opt->schedule.knob[CG_KNOB_SPLIT_K] <= 1)
+    ir_drop_merges(m); /* else pass_split_loops.c does, when it has used them */
   if (!check_ops(m, diags))
     return NULL;
   m->target = symtab_get(m->syms, opt->target->name);

@@ -189,6 +189,8 @@ static void change(struct lower *l, const struct picker *p, struct ir_val ptr, s
   struct ir_op o =
       ir_build(&l->b, IR_GATOMIC, 3, (struct ir_val[]){ptr, mask, value}, old ? 1 : 0, &t);
   ir_set_attr(l->m, o, kind);
+  if (ir_get_attr(l->m, p->op, IR_ATTR_sem))
+    ir_set_attr(l->m, o, *ir_get_attr(l->m, p->op, IR_ATTR_sem));
   if (old)
     *old = ir_op_at(l->m, o)->out[0];
 }
@@ -213,10 +215,17 @@ static struct ir_val cell_at(struct lower *l, const struct picker *p, struct ir_
   return cg_muli(l, at, dtype_bytes((enum dtype)p->t.dtype, 1));
 }
 
+/* Where it orders programs (sem), one thread hands on what the block did, which a barrier before it
+ * tells that thread, and a barrier behind it tells the block what came to it. */
 static void atomic_scalar(struct lower *l, const struct picker *p, struct ir_val value,
                           struct ir_val out, bool wanted) {
   struct ir_val first = cg_is_first_thread(l), old;
+  bool orders = ir_get_attr(l->m, p->op, IR_ATTR_sem) != NULL;
+  if (orders)
+    ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
   change(l, p, p->base, and_of(l, p->inside, first), value, wanted ? &old : NULL);
+  if (orders && !wanted)
+    ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
   if (!wanted)
     return;
   const struct cg_smem *s = new_cells(l, p->t);

@@ -72,6 +72,7 @@ void cg_set_ints(struct ir_module *m, struct ir_op o, enum ir_attr_key key, uint
 #define PASS(name) bool name(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed)
 PASS(cg_pass_apply_pins);
 PASS(cg_pass_bound_accesses);
+PASS(cg_pass_split_loops);
 PASS(cg_pass_choose_paths);
 PASS(cg_pass_fill_schedule);
 PASS(cg_pass_assign_layouts);

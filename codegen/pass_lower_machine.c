@@ -70,18 +70,20 @@ static struct ir_val remainder_of(struct lower *l, struct ir_val a, struct ir_va
   return ir_build1(&l->b, IR_MOD, ir_scalar(DT_S32), 2, (struct ir_val[]){a, b});
 }
 
-/* Grid indices of this block. Axis 2 is the slowest; then groups of `group` rows of axis 0; in a
+/* Grid indices of this block. The last axis from 2 on is the slowest; then groups of `group` rows of axis 0; in a
  * group axis 0 is the fastest. With group = 1 the last axis is the fastest. */
 static void lower_grid(struct lower *l, const struct ir_val *grid_args) {
   struct ir_module *m = l->m;
   int64_t group = cg_knob_get(m, CG_KNOB_GROUP);
-  struct ir_val index[3], size[3] = {{0}},
-                          id = ir_build1(&l->b, IR_BLOCK_ID, ir_scalar(DT_S32), 0, NULL);
+  struct ir_val index[IR_MAX_GRID], size[IR_MAX_GRID] = {{0}};
+  struct ir_val id = ir_build1(&l->b, IR_BLOCK_ID, ir_scalar(DT_S32), 0, NULL);
   for (uint32_t i = 0; i < m->n_grid; i++)
     size[i] = cg_launch_s32(l, m->grid[i]);
-  if (m->n_grid == 3) {
-    struct ir_val plane = cg_mul(l, size[0], size[1]);
-    index[2] = quotient(l, id, plane);
+  for (uint32_t i = m->n_grid; i-- > 2;) {
+    struct ir_val plane = size[0];
+    for (uint32_t k = 1; k < i; k++)
+      plane = cg_mul(l, plane, size[k]);
+    index[i] = quotient(l, id, plane);
     id = remainder_of(l, id, plane);
   }
   if (m->n_grid == 1) {

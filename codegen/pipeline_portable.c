@@ -11,6 +11,9 @@ static const struct ir_pass passes[] = {
     {"apply_pins", cg_pass_apply_pins},
     /* Edges and alignment, while offsets are still whole expressions of grid, loops and dims. */
     {"bound_accesses", cg_pass_bound_accesses},
+    /* Parts of a loop for more programs, and what follows it for the last of them: while results
+     * are values, and after bounds, which hold for every iteration whoever runs it. */
+    {"split_loops", cg_pass_split_loops},
     /* Instruction and operand paths; alignment decides between asynchronous and staged copies. From
      * here on the module is scheduled IR. */
     {"choose_paths", cg_pass_choose_paths},

@@ -183,7 +183,7 @@ static bool heads_eq(struct comparer *c) {
   EACH_EQ(c, facts, 0, fact_eq, "fact");
   if (c->a->n_grid != c->b->n_grid)
     return differ(c, "%u grid axes against %u", c->a->n_grid, c->b->n_grid);
-  for (uint32_t i = 0; i < c->a->n_grid && i < 3; i++)
+  for (uint32_t i = 0; i < c->a->n_grid && i < IR_MAX_GRID; i++)
     if (!exprs_eq(c, c->a->grid[i], c->b->grid[i]))
       return differ(c, "grid axis %u differs", i);
   EACH_EQ(c, roles, 0, role_eq, "role");

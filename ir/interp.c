@@ -81,12 +81,16 @@ void interp_run_program(struct interp *in, uint64_t i, uint64_t n) {
     p /= (uint64_t)in->grid[k];
     *(int64_t *)val_buf(in, body->args.at[body->args.n - in->m->n_grid + k]) = in->at[k];
   }
+  if (in->order)
+    interp_order_program(in);
   in->cut_state = mix(in->opt.cut_seed + i);
   interp_exec_body(in);
 }
 
 static void run_programs(struct interp *in) {
-  uint64_t n = (uint64_t)in->grid[0] * (uint64_t)in->grid[1] * (uint64_t)in->grid[2];
+  uint64_t n = 1;
+  for (uint32_t k = 0; k < IR_MAX_GRID; k++)
+    n *= (uint64_t)in->grid[k];
   for (uint64_t i = 0; i < n && !in->stopped; i++) {
     if (interp_run_parallel(in, i, n))
       break;
@@ -109,6 +113,8 @@ static void mark_stored(void *user, struct ir_module *m, struct ir_op o) {
   if ((ir_info(ir_op_at(m, o)->opcode)->traits & IR_WRITES) &&
       ir_view_arg(m, ir_op_at(m, o)->in[0], &arg))
     in->bound[arg].stored = true;
+  if (in->opt.check_races && !in->order && ir_get_attr(m, o, IR_ATTR_sem))
+    interp_order_begin(in);
 }
 
 struct run {

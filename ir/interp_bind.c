@@ -231,7 +231,7 @@ static bool bind_grid(struct binder *b) {
   struct interp *in = b->in;
   struct diag_loc at = in->m->at.grid.line ? in->m->at.grid : in->m->at.kernel;
   int64_t total = 1;
-  for (uint32_t k = 0; k < 3; k++) {
+  for (uint32_t k = 0; k < IR_MAX_GRID; k++) {
     in->grid[k] = 1;
     if (k >= in->m->n_grid)
       continue;
@@ -243,10 +243,10 @@ static bool bind_grid(struct binder *b) {
       FAIL_AT(in, at, "grid axis %u, %s, is negative: %lld", k, expr_text(in, in->m->grid[k]),
               (long long)in->grid[k]);
   }
-  for (uint32_t k = 0; k < 3; k++)
+  for (uint32_t k = 0; k < IR_MAX_GRID; k++)
     if (in->grid[k] == 0)
       return true;
-  for (uint32_t k = 0; k < 3; k++)
+  for (uint32_t k = 0; k < IR_MAX_GRID; k++)
     if (__builtin_mul_overflow(total, in->grid[k], &total))
       FAIL_AT(in, at, "the grid has more than 2^63 programs");
   if (in->opt.check_races && total >= UINT32_MAX)
@@ -287,7 +287,7 @@ bool interp_bind(struct interp *in, const struct interp_arg *args, uint32_t n_ar
   const struct ir_module *m = in->m;
   struct arena *a = in->arena;
   struct binder b = {.in = in, .args = args};
-  if (n_args != m->args.n)
+  if (n_args != m->args.n && n_args != ir_given_args(m))
     FAIL(in, "kernel '%s' takes %u arguments, found %u", ir_sym(m, m->kernel), m->args.n, n_args);
   in->dims = ARENA_ARRAY(a, int64_t, m->dims.n);
   in->dim_known = ARENA_ARRAY(a, bool, m->dims.n);

@@ -200,6 +200,7 @@ void interp_atomic(struct interp *in, struct ir_op o) {
   size_t n = val_elems(in, value), size = cell_size(c);
   /* An exchange of which nobody wants the old value only writes. */
   bool reads = kind != ATOMIC_SWAP || in->last_use[op->out[0].id];
+  bool orders = in->order && ir_get_attr(in->m, o, IR_ATTR_sem);
   if (!interp_view_ok(in, o, p.v))
     return;
   memset(out, 0, n * size);
@@ -214,5 +215,7 @@ void interp_atomic(struct interp *in, struct ir_op o) {
     memcpy(out + i * size, &old, size);
     if (b->tracked)
       interp_note_atomic(in, o, b, e, reads);
+    if (orders)
+      interp_order_sync(in, b, e);
   }
 }

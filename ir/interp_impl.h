@@ -9,7 +9,8 @@
 #include "ir/merge.h"
 #include "ir/passes.h"
 
-/* Who touched an element, for race checks. Programs count from 1; 0: nobody. As programs run one
+/* Who touched an element, for race checks. Programs count from 1; 0: nobody. Where programs order
+ * each other (interp_race.c), it is parts of programs that are counted. As programs run one
  * after the other, the last writer, the first reader and the first to change it atomically are
  * enough: whoever conflicts with another conflicts with one of these. */
 struct shadow {
@@ -105,8 +106,9 @@ struct interp {
   uint64_t cut_state;
 
   /* The program that runs */
-  int64_t grid[3], at[3];
+  int64_t grid[IR_MAX_GRID], at[IR_MAX_GRID];
   uint32_t program; /* 1-based serial for shadows */
+  struct interp_order *order; /* NULL: no atomic orders programs */
   uint32_t scatter; /* the same of scatters */
   uint64_t steps, work, poll_at;
   uint64_t n_races, n_unwritten;
@@ -247,6 +249,11 @@ bool interp_view_ok(struct interp *in, struct ir_op o, const struct interp_view 
 /* interp_mem.c. pad: the op's attribute, or 0, in n cells. note: checks of an element; repeated:
  * the scatter that runs wrote it before; atomic: reads if its result depends on what was there. */
 void interp_fill_pad(const struct interp *in, struct ir_op o, enum dtype t, size_t n, void *out);
+/* Order between programs, made by atomics that say so: once a run where there are some; as each
+ * program starts; behind each such atomic at an element. */
+void interp_order_begin(struct interp *in);
+void interp_order_program(struct interp *in);
+void interp_order_sync(struct interp *in, const struct interp_bound *b, int64_t element);
 void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
 void interp_note_write(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element);
 void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element,

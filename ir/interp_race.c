@@ -105,9 +105,85 @@ static void report_unwritten(struct interp *in, struct ir_op o, const struct int
                         : "make it an inout that the caller fills");
 }
 
-static bool is_other(const struct interp *in, uint32_t program) {
-  return program && program != in->program;
+/* ---- order between programs ---- */
+
+/* Parts of programs: a program's next one begins behind each atomic of it that orders programs.
+ * What such an atomic at an element has behind it are the parts that ended there before, and those
+ * that these had behind them. */
+struct bits {
+  VEC(uint64_t) word;
+};
+
+struct interp_order {
+  uint32_t first, part;      /* of the program that runs: its first part, the one it is in */
+  VEC(uint32_t) program;     /* by part */
+  struct map cells;          /* place of an element -> index into `done` */
+  VEC(struct bits) done;     /* by element: the parts that are over for who comes there */
+  struct bits seen;          /* the parts that are over for the program that runs */
+};
+
+static void add_bit(struct arena *a, struct bits *b, uint32_t i) {
+  while (b->word.n <= i / 64)
+    VEC_PUSH(a, &b->word, 0);
+  b->word.at[i / 64] |= UINT64_C(1) << i % 64;
 }
+
+static void add_bits(struct arena *a, struct bits *to, const struct bits *from) {
+  for (uint32_t k = 0; k < from->word.n; k++) {
+    while (to->word.n <= k)
+      VEC_PUSH(a, &to->word, 0);
+    to->word.at[k] |= from->word.at[k];
+  }
+}
+
+void interp_order_begin(struct interp *in) {
+  in->order = ARENA_NEW(in->arena, struct interp_order);
+  map_init(&in->order->cells, in->arena);
+  VEC_PUSH(in->arena, &in->order->program, 0);
+}
+
+static void next_part(struct interp *in) {
+  struct interp_order *x = in->order;
+  x->part = x->program.n;
+  VEC_PUSH(in->arena, &x->program, in->program);
+}
+
+void interp_order_program(struct interp *in) {
+  in->order->seen.word.n = 0;
+  next_part(in);
+  in->order->first = in->order->part;
+}
+
+void interp_order_sync(struct interp *in, const struct interp_bound *b, int64_t element) {
+  struct interp_order *x = in->order;
+  uint64_t key = (uint64_t)(b - in->bound) << 48 ^ (uint64_t)element;
+  if (!map_get(&x->cells, key)) {
+    map_put(&x->cells, key, x->done.n);
+    VEC_PUSH(in->arena, &x->done, (struct bits){{0}});
+  }
+  struct bits *done = &x->done.at[*map_get(&x->cells, key)];
+  add_bits(in->arena, &x->seen, done);
+  for (uint32_t k = x->first; k <= x->part; k++)
+    add_bit(in->arena, &x->seen, k);
+  add_bits(in->arena, done, &x->seen);
+  next_part(in);
+}
+
+/* Who touches an element now, as shadows have it. */
+static uint32_t self(const struct interp *in) {
+  return in->order ? in->order->part : in->program;
+}
+
+/* Is it another program's doing, which nothing orders before this? */
+static bool is_other(const struct interp *in, uint32_t who) {
+  const struct interp_order *x = in->order;
+  if (!who || !x)
+    return who && who != in->program;
+  return x->program.at[who] != in->program &&
+         !(who / 64 < x->seen.word.n && x->seen.word.at[who / 64] >> who % 64 & 1);
+}
+
+/* ---- accesses ---- */
 
 void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b, int64_t element) {
   struct shadow *s = shadow_at(in, b, element);
@@ -117,8 +193,8 @@ void interp_note_read(struct interp *in, struct ir_op o, struct interp_bound *b,
     report_race(in, o, b, element, "reads", s->atomic_op, "changes atomically");
   if (b->unset && !s->writer && !s->atomic)
     report_unwritten(in, o, b, element, "reads");
-  if (!s->reader) {
-    s->reader = in->program;
+  if (!s->reader || (in->order && !is_other(in, s->reader))) {
+    s->reader = self(in);
     s->reader_op = o.id;
   }
 }
@@ -131,7 +207,7 @@ void interp_note_write(struct interp *in, struct ir_op o, struct interp_bound *b
     report_race(in, o, b, element, "writes", s->reader_op, "reads");
   else if (is_other(in, s->atomic))
     report_race(in, o, b, element, "writes", s->atomic_op, "changes atomically");
-  s->writer = in->program;
+  s->writer = self(in);
   s->writer_op = o.id;
 }
 
@@ -145,7 +221,7 @@ void interp_note_atomic(struct interp *in, struct ir_op o, struct interp_bound *
   if (reads && b->unset && !s->writer && !s->atomic)
     report_unwritten(in, o, b, element, "changes");
   if (!s->atomic) {
-    s->atomic = in->program;
+    s->atomic = self(in);
     s->atomic_op = o.id;
   }
 }

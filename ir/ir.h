@@ -18,6 +18,7 @@
 
 #define IR_VERSION  1
 #define IR_MAX_RANK 5
+#define IR_MAX_GRID 4 /* axes: 3 of the kernel, and one that a pass may add */
 #define IR_DYN      (-1) /* a view's dim known only at launch */
 
 struct ir_val {
@@ -255,8 +256,8 @@ struct ir_module {
   VEC(struct sym) dims; /* named dims, in order of first appearance */
   VEC(struct ir_config_entry) config;
   VEC(struct ir_fact) facts;
-  uint32_t n_grid; /* 1..3 */
-  struct expr grid[3];
+  uint32_t n_grid; /* 1..IR_MAX_GRID */
+  struct expr grid[IR_MAX_GRID];
   struct ir_places at;
   /* Entry block args, tile stages: one per present argument (view or scalar), then one index per
    * dim, then one index per grid axis. Machine stage: one per param. */
@@ -289,6 +290,10 @@ static inline struct ir_type ir_type_of(const struct ir_module *m, struct ir_val
 static inline const char *ir_sym(const struct ir_module *m, struct sym s) {
   return symtab_str(m->syms, s);
 }
+
+/* types.c: how many arguments there are before the scratch ones at the end, which callers may leave
+ * out: passes add some. */
+uint32_t ir_given_args(const struct ir_module *m);
 
 /* types.c: the argument (index into m->args) that a view is of or a part of; false for a value that
  * is none, as an invalid module may have. */

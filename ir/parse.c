@@ -208,8 +208,8 @@ static bool read_grid(struct ir_parser *p) {
   ir_lex_end(&p->x);
   p->m->at.grid = ir_lex_at(&p->x, p->x.p);
   do {
-    if (p->m->n_grid == 3)
-      return ir_lex_fail(&p->x, p->x.p, "a grid has at most 3 axes");
+    if (p->m->n_grid == IR_MAX_GRID)
+      return ir_lex_fail(&p->x, p->x.p, "a grid has at most %d axes", IR_MAX_GRID);
     if (!ir_lex_expr(&p->x, p->m, 0, &p->m->grid[p->m->n_grid]))
       return false;
     p->m->n_grid++;

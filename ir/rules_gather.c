@@ -78,6 +78,16 @@ bool ir_has_atomic(const char *kind, enum dtype t) {
   return wide_int && (str_eq(kind, "and") || str_eq(kind, "or") || str_eq(kind, "xor"));
 }
 
+void ir_rule_check_sem(struct ir_check *c, const char *kind, struct ir_type t) {
+  const struct ir_attr *sem = ir_get_attr(c->m, c->op, IR_ATTR_sem);
+  if (!sem)
+    return;
+  if (!str_eq(ir_sym(c->m, sem->s), "acq_rel"))
+    ir_rule_fail(c, "sem is `%s`; it is acq_rel or left out", ir_sym(c->m, sem->s));
+  else if (t.kind != IR_SCALAR || t.dtype != DT_S32 || !str_eq(kind, "add"))
+    ir_rule_fail(c, "sem = acq_rel is of the sum of one s32");
+}
+
 void ir_rule_atomic(struct ir_check *c) {
   static const char *const kinds[] = {"add", "min", "max", "and", "or", "xor", "exchange"};
   struct ir_type t;
@@ -93,4 +103,6 @@ void ir_rule_atomic(struct ir_check *c) {
     ir_rule_fail(c, "kind is `%s`; it must be add, min, max, and, or, xor or exchange", kind);
   else if (!ir_has_atomic(kind, (enum dtype)t.dtype))
     ir_rule_fail(c, "there is no atomic %s of %s", kind, dtype_name((enum dtype)t.dtype));
+  else
+    ir_rule_check_sem(c, kind, t);
 }

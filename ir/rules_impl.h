@@ -21,6 +21,8 @@ static inline bool is_data(struct ir_type t) {
 
 /* Is there an atomic of this kind and dtype (rules_gather.c)? */
 bool ir_has_atomic(const char *kind, enum dtype t);
+/* The attribute sem of one whose value is of type t. */
+void ir_rule_check_sem(struct ir_check *c, const char *kind, struct ir_type t);
 
 /* ---- machine ops (rules_machine.c) ---- */
 

@@ -210,6 +210,8 @@ void ir_rule_gatomic(struct ir_check *c) {
   ir_rule_check_results(c, t);
   if (!ir_has_atomic(kind, t))
     ir_rule_fail(c, "there is no atomic %s of %s", kind, dtype_name(t));
+  else
+    ir_rule_check_sem(c, kind, ir_scalar(t));
 }
 
 void ir_rule_sload(struct ir_check *c) {

@@ -68,6 +68,13 @@ bool ir_is_view_op(enum ir_opcode opcode) {
   }
 }
 
+uint32_t ir_given_args(const struct ir_module *m) {
+  uint32_t n = m->args.n;
+  while (n && m->args.at[n - 1].kind == IR_ARG_SCRATCH)
+    n--;
+  return n;
+}
+
 bool ir_view_arg(const struct ir_module *m, struct ir_val view, uint32_t *arg) {
   /* Views are not carried, so the chain of ops leads to the body's arguments. In an invalid module
    * it may be a circle. */

@@ -438,8 +438,8 @@ static void check_head(struct verifier *v) {
   v->at = m->at.kernel;
   check_layouts(v);
   v->at = m->at.grid.line ? m->at.grid : m->at.kernel;
-  if (m->n_grid < 1 || m->n_grid > 3)
-    fail(v, "the grid has %u axes; it must have 1 to 3", m->n_grid);
+  if (m->n_grid < 1 || m->n_grid > IR_MAX_GRID)
+    fail(v, "the grid has %u axes; it must have 1 to %d", m->n_grid, IR_MAX_GRID);
   else
     for (uint32_t i = 0; i < m->n_grid; i++)
       check_expr(v, m->grid[i], true, "grid");
