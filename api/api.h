@@ -56,6 +56,7 @@ struct kiln_variant {
   struct kiln_file *file;
   const struct cg_target *target;
   struct cg_schedule schedule;
+  bool split_by_rule;        /* split_k was not given: 1 where that cannot be */
   struct ir_module *tile;    /* after the tile passes */
   struct ir_module *traced;  /* as traced or parsed */
   struct ir_module *machine; /* NULL until lowered */

@@ -16,6 +16,17 @@ struct ir_run_options api_run_options(struct kiln_context *ctx) {
   return (struct ir_run_options){.debug = ctx->ir_debug, .dump = dump, .user = ctx};
 }
 
+/* A grid that leaves SMs idle gets parts of its loops, if nobody said how many. */
+static void choose_split(struct kiln_variant *v, const struct api_problem *p) {
+  int64_t *knob = &v->schedule.knob[CG_KNOB_SPLIT_K];
+  if (*knob != CG_AUTO || !p->shaped || v->file->tir)
+    return;
+  int64_t parts = cg_split_rule(v->tile, api_dim_lookup, (void *)(uintptr_t)p,
+                                cg_target_sms(v->target), &v->own.arena);
+  v->split_by_rule = parts > 1;
+  *knob = parts > 1 ? parts : CG_AUTO;
+}
+
 struct make_call {
   struct kiln_variant *v;
   const struct api_problem *p;
@@ -82,6 +93,7 @@ static enum kiln_status make(void *user) {
     struct ir_run_options run = api_run_options(ctx);
     if (!ir_run_passes(v->tile, passes, n, &ctx->diags, &run))
       return api_failure_since(ctx, before);
+    choose_split(v, p);
   }
   v->info.trace_ms = api_now_ms() - start;
   return KILN_OK;
@@ -192,7 +204,14 @@ static enum kiln_status lower(void *user) {
   struct ir_run_options run = api_run_options(ctx);
   struct cg_options opt = {
       .target = v->target, .schedule = v->schedule, .stop = IR_MACHINE_STAGE, .run = &run};
+  uint32_t n = ctx->diags.list.n;
   v->machine = cg_lower(v->tile, &opt, &v->own.arena, &ctx->diags);
+  if (!v->machine && v->split_by_rule) { /* a rule must not refuse what works without it */
+    diag_truncate(&ctx->diags, n);
+    v->split_by_rule = false;
+    v->schedule.knob[CG_KNOB_SPLIT_K] = opt.schedule.knob[CG_KNOB_SPLIT_K] = 1;
+    v->machine = cg_lower(v->tile, &opt, &v->own.arena, &ctx->diags);
+  }
   v->info.lower_ms = api_now_ms() - start;
   return v->machine ? KILN_OK : api_failure_since(ctx, before);
 }

@@ -56,6 +56,8 @@ const struct cg_target *cg_target_for_device(uint32_t cc_major, uint32_t cc_mino
 void cg_list_targets(struct strbuf *out);
 uint32_t cg_gpu_count(void);
 const struct cg_gpu *cg_gpu_at(uint32_t i);
+/* SMs of the largest GPU model of a target; 0: none is known. */
+uint32_t cg_target_sms(const struct cg_target *t);
 /* By the driver's device name (a vendor prefix is skipped), or NULL. */
 const struct cg_gpu *cg_find_gpu(const char *name);
 
@@ -112,6 +114,15 @@ struct cg_arg_value {
  * meaning and get no fact. Facts of the module that are already there stay. Two argument lists of
  * one class give the same facts, so the number of variants is bounded. */
 void cg_facts_from_args(struct ir_module *m, const struct cg_arg_value *args);
+
+/* ---- a rule that needs sizes (pass_split_loops.c) ---- */
+
+/* What the knob `split_k` should be where it is open: as long as programs of the grid leave half of
+ * the SMs idle, and the parts of the main loop are at least 8 iterations, twice as many parts, up
+ * to 16. tile: after the tile pipeline, merge ops in it. 1 where the loop may not be split, or
+ * where its range is known on the device alone. */
+int64_t cg_split_rule(struct ir_module *tile, expr_lookup look_up, void *user, uint32_t sm_count,
+                      struct arena *a);
 
 /* ---- lowering (lower.c, pipeline_portable.c) ---- */
 

@@ -61,6 +61,9 @@ struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_v
  * fragment. */
 bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct ir_val v);
 
+/* May split_k cut the kernel's main loop? Says which one that is. */
+bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop);
+
 const struct cg_target *cg_target_of(const struct ir_module *m);
 /* The word a SYM attribute holds, or "". */
 const char *cg_attr_word(const struct ir_module *m, struct ir_op o, enum ir_attr_key key);

@@ -1,6 +1,6 @@
 /* Split-K: a loop cut into parts that run in programs of their own.
  *
- * Before: accesses bounded; knob `split_k` in the config or open (then 1). After: with split_k = S
+ * Before: accesses bounded; knob `split_k` in the config, or 1. After: with split_k = S
  * > 1 the grid has one more axis, of S parts. Each program runs its part of the loop, writes what
  * the loop carried to scratch memory and counts itself in at its tile's counter; the one that comes
  * last merges all parts, in their order, and does what follows the loop:
@@ -27,7 +27,8 @@
 
 #include "base/check.h"
 
-#define ACCESS 16 /* bytes of the widest access */
+#define ACCESS 16   /* bytes of the widest access */
+#define FEW    8192 /* elements of a state and its parts: at most 64 registers of 128 threads */
 
 /* Where a carried value lies between the programs. */
 struct saved {
@@ -484,7 +485,31 @@ static struct ir_val parts_run(struct splitter *s) {
   return s->how.merge.id ? quotient_up(s, s->trips, s->chunk) : number(s, s->parts);
 }
 
-/* Merges the parts, in their order. result: by carried value, where one is kept. */
+/* Elements of all parts of the state. */
+static int64_t elements(const struct splitter *s) {
+  int64_t n = 0;
+  for (uint32_t k = 0; k < s->how.n; k++)
+    if (s->saved[k].kept)
+      n += s->saved[k].type.kind == IR_TILE ? ir_elems(s->saved[k].type) : 1;
+  return n * s->parts;
+}
+
+/* Merges the parts, in their order. result: by carried value, where one is kept. Here in one go,
+ * where there is so little that all parts are fetched at once: each costs the time that memory
+ * takes to answer. */
+static void merge_few(struct splitter *s, struct ir_val *result) {
+  for (uint32_t k = 0; k < s->how.n; k++) {
+    if (!s->saved[k].kept)
+      continue;
+    result[k] = restore(s, k, s->first_slot);
+    for (int64_t i = 1; i < s->parts; i++) {
+      struct ir_val slot = op2(s, IR_ADD, s->first_slot, number(s, i));
+      result[k] = merged(s, s->how.kind[k], result[k], restore(s, k, slot));
+    }
+  }
+}
+
+/* In a loop. */
 static void merge_parts(struct splitter *s, struct ir_val *result) {
   struct ir_module *m = s->m;
   struct arena *a = s->ctx->scratch;
@@ -574,7 +599,10 @@ static void split(struct splitter *s) {
   struct ir_block last = ir_op_at(m, branch)->blocks[0];
   s->b.block = last;
   s->b.before = (struct ir_op){0};
-  merge_parts(s, result);
+  if (!s->how.merge.id && elements(s) <= FEW)
+    merge_few(s, result);
+  else
+    merge_parts(s, result);
   move_rest(m, branch, last);
   hand_on(s, branch, result);
   for (uint32_t i = 0; i < 2; i++) {
@@ -583,10 +611,49 @@ static void split(struct splitter *s) {
   }
 }
 
+/* ---- the rule ---- */
+
+#define MIN_TRIPS 8  /* iterations of a part: its ring is filled twice */
+#define MAX_PARTS 16 /* one program reads all of a tile's parts */
+
+bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop) {
+  struct ir_merge how;
+  *loop = main_loop(m);
+  if (!loop->id || !ir_find_merge(m, *loop, merge_behind(m, *loop), a, &how))
+    return false;
+  for (struct ir_op o = ir_block_at(m, m->body)->first; o.id != loop->id; o = ir_op_at(m, o)->next)
+    if (find_once(m, o).id)
+      return false;
+  return true;
+}
+
+int64_t cg_split_rule(struct ir_module *m, expr_lookup look_up, void *user, uint32_t sm_count,
+                      struct arena *a) {
+  struct ir_op loop;
+  int64_t tiles = 1, bound[3], parts = 1;
+  const char *why;
+  if (!cg_may_split(m, a, &loop))
+    return 1;
+  for (uint32_t i = 0; i < m->n_grid; i++) {
+    int64_t n;
+    if (!expr_eval(&m->exprs, m->grid[i], look_up, user, &n, &why) || n < 1 ||
+        __builtin_mul_overflow(tiles, n, &tiles))
+      return 1;
+  }
+  for (uint32_t i = 0; i < 3; i++) {
+    struct expr e = ir_val_expr(m, ir_op_at(m, loop)->in[i]);
+    if (!e.id || !expr_eval(&m->exprs, e, look_up, user, &bound[i], &why))
+      return 1;
+  }
+  int64_t trips = bound[2] > 0 && bound[1] > bound[0] ? (bound[1] - bound[0]) / bound[2] : 0;
+  while (2 * parts <= MAX_PARTS && tiles <= sm_count / (2 * parts) &&
+         trips / (2 * parts) >= MIN_TRIPS)
+    parts *= 2;
+  return parts;
+}
+
 bool cg_pass_split_loops(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   struct splitter s = {.m = m, .ctx = ctx, .parts = cg_knob_get(m, CG_KNOB_SPLIT_K)};
-  if (s.parts == CG_AUTO)
-    cg_knob_put(m, CG_KNOB_SPLIT_K, s.parts = 1);
   if (s.parts > 1) {
     if (!choose(&s))
       return false;

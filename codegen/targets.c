@@ -76,6 +76,14 @@ const struct cg_gpu *cg_gpu_at(uint32_t i) {
   return &gpus[i];
 }
 
+uint32_t cg_target_sms(const struct cg_target *t) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < cg_gpu_count(); i++)
+    if (str_eq(cg_gpu_at(i)->target, t->name) && cg_gpu_at(i)->sm_count > most)
+      most = cg_gpu_at(i)->sm_count;
+  return most;
+}
+
 const struct cg_gpu *cg_find_gpu(const char *name) {
   if (str_starts(name, "NVIDIA "))
     name += strlen("NVIDIA ");
