@@ -239,15 +239,17 @@ static bool order_within(struct emu_agent *a, const struct emu_insn *i, uint32_t
   uint32_t me = a->id + 1, w = get(&s->w_agent);
   char who[60];
   if (w && w != me && get(&s->w_clock) > (kind == EMU_READ ? a->clock : over)[w - 1])
-    return emu_report_global(a, i, lane, r, k, kind, other_name(a, w - 1, who, sizeof who), "writes");
+    return emu_report_global(a, i, lane, r, k, kind, other_name(a, w - 1, who, sizeof who),
+                             "writes");
   uint32_t at = get(&s->a_agent);
   if (kind != EMU_ATOMIC && at && at != me && get(&s->a_clock) > a->clock[at - 1])
     return emu_report_global(a, i, lane, r, k, kind, other_name(a, at - 1, who, sizeof who),
-                         "changes atomically");
+                             "changes atomically");
   for (int j = 0; j < 2 && kind != EMU_READ; j++) {
     uint32_t by = get(&s->r_agent[j]);
     if (by && by != me && get(&s->r_clock[j]) > over[by - 1])
-      return emu_report_global(a, i, lane, r, k, kind, other_name(a, by - 1, who, sizeof who), "reads");
+      return emu_report_global(a, i, lane, r, k, kind, other_name(a, by - 1, who, sizeof who),
+                               "reads");
   }
   if (kind == EMU_WRITE) {
     put(&s->w_agent, me);

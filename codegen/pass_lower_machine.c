@@ -70,8 +70,8 @@ static struct ir_val remainder_of(struct lower *l, struct ir_val a, struct ir_va
   return ir_build1(&l->b, IR_MOD, ir_scalar(DT_S32), 2, (struct ir_val[]){a, b});
 }
 
-/* Grid indices of this block. The last axis from 2 on is the slowest; then groups of `group` rows of axis 0; in a
- * group axis 0 is the fastest. With group = 1 the last axis is the fastest. */
+/* Grid indices of this block. The last axis from 2 on is the slowest; then groups of `group` rows
+ * of axis 0; in a group axis 0 is the fastest. With group = 1 axis 1 is the fastest. */
 static void lower_grid(struct lower *l, const struct ir_val *grid_args) {
   struct ir_module *m = l->m;
   int64_t group = cg_knob_get(m, CG_KNOB_GROUP);

@@ -107,9 +107,9 @@ struct interp {
 
   /* The program that runs */
   int64_t grid[IR_MAX_GRID], at[IR_MAX_GRID];
-  uint32_t program; /* 1-based serial for shadows */
+  uint32_t program;           /* 1-based serial for shadows */
   struct interp_order *order; /* NULL: no atomic orders programs */
-  uint32_t scatter; /* the same of scatters */
+  uint32_t scatter;           /* the same of scatters */
   uint64_t steps, work, poll_at;
   uint64_t n_races, n_unwritten;
   uint32_t unwritten_by[INTERP_MAX_RACES]; /* ops that were reported to read unwritten elements */

@@ -115,11 +115,11 @@ struct bits {
 };
 
 struct interp_order {
-  uint32_t first, part;      /* of the program that runs: its first part, the one it is in */
-  VEC(uint32_t) program;     /* by part */
-  struct map cells;          /* place of an element -> index into `done` */
-  VEC(struct bits) done;     /* by element: the parts that are over for who comes there */
-  struct bits seen;          /* the parts that are over for the program that runs */
+  uint32_t first, part;  /* of the program that runs: its first part, the one it is in */
+  VEC(uint32_t) program; /* by part */
+  struct map cells;      /* place of an element -> index into `done` */
+  VEC(struct bits) done; /* by element: the parts that are over for who comes there */
+  struct bits seen;      /* the parts that are over for the program that runs */
 };
 
 static void add_bit(struct arena *a, struct bits *b, uint32_t i) {
