@@ -19,92 +19,28 @@ static bool is_payload(const struct api_arg *arg) {
   return dtype_is_float(arg->dtype);
 }
 
-static size_t dense_bytes(const struct api_arg *arg) {
-  return (size_t)dtype_bytes(is_payload(arg) ? DT_S64 : arg->dtype, api_elements(arg));
-}
-
-/* A dense array: the inputs' payloads or elements, or poison. */
-static void *dense_of(const struct api_arg *arg, const double *input, struct arena *a) {
-  size_t bytes = dense_bytes(arg);
-  int64_t n = api_elements(arg), *p = arena_get(a, bytes + sizeof *p);
-  if (!input)
-    memset(p, rt_poison_byte(arg->dtype), bytes);
-  else if (!is_payload(arg))
-    num_store_n(arg->dtype, p, 0, (size_t)n, input);
-  for (int64_t i = 0; i < n && input && is_payload(arg); i++)
-    p[i] = interp_embed(input[i]);
-  return p;
-}
-
-/* ---- memory with the case's strides, which machine code was made for ---- */
-
-/* Offsets of the first and behind the last element, counted in elements from element 0. */
-static void span_of(const struct api_arg *arg, int64_t *lo, int64_t *hi) {
-  *lo = *hi = 0;
-  for (uint32_t d = 0; d < arg->rank; d++) {
-    int64_t far = arg->dim[d] ? (arg->dim[d] - 1) * arg->stride[d] : 0;
-    *(far < 0 ? lo : hi) += far;
-  }
-  *hi += 1;
-}
-
-static void copy_element(const struct api_arg *arg, void *to, int64_t i, const void *from,
-                         int64_t j) {
-  if (is_payload(arg))
-    ((int64_t *)to)[i] = ((const int64_t *)from)[j];
-  else
-    num_store_int(arg->dtype, to, i, num_load_int(arg->dtype, from, j));
-}
-
-/* Dense elements to their places in memory, or back. memory: of the element at offset lo. */
-static void spread(const struct api_arg *arg, void *dense, void *memory, int64_t lo, bool back) {
-  int64_t n = api_elements(arg), at[IR_MAX_RANK] = {0}, e = -lo;
-  for (int64_t i = 0; i < n; i++) {
-    if (back)
-      copy_element(arg, dense, i, memory, e);
-    else
-      copy_element(arg, memory, e, dense, i);
-    for (uint32_t d = arg->rank; d-- > 0;) {
-      e += arg->stride[d];
-      if (++at[d] < arg->dim[d])
-        break;
-      e -= at[d] * arg->stride[d];
-      at[d] = 0;
-    }
-  }
-}
-
-/* The tensor in memory of its own, as the case has it. */
-static void *place(const struct api_arg *arg, void *dense, struct interp_tensor *t,
-                   struct arena *a) {
-  int64_t lo, hi;
-  span_of(arg, &lo, &hi);
-  size_t bytes = (size_t)dtype_bytes(is_payload(arg) ? DT_S64 : arg->dtype, hi - lo + 1);
-  void *memory = arena_get0(a, bytes);
-  spread(arg, dense, memory, lo, false);
-  memcpy(t->stride, arg->stride, sizeof t->stride);
-  t->data = memory;
-  t->offset = -lo;
-  return memory;
-}
-
 static bool emulate(const struct api_problem *p, const struct stage *s, struct interp_arg *args,
                     struct arena *a, uint64_t seed) {
   struct kiln_context *ctx = p->file->own.ctx;
-  void **memory = ARENA_ARRAY(a, void *, p->n_args + 1);
+  struct api_placed *placed = ARENA_ARRAY(a, struct api_placed, p->n_args + 1);
   struct emu_options opt = {.domain = INTERP_ALGEBRAIC,
                             .max_steps = ctx->opt.max_steps,
                             .interrupted = api_interrupted,
                             .user = ctx};
   emu_choose_run(&opt, s->run, seed);
   for (uint32_t i = 0; i < p->n_args; i++)
-    if (args[i].tensor.data)
-      memory[i] = place(&p->args[i], args[i].tensor.data, &args[i].tensor, a);
+    if (args[i].tensor.data) {
+      struct interp_tensor *t = &args[i].tensor;
+      placed[i] = api_dense_place(&p->args[i], INTERP_ALGEBRAIC, t->data, a);
+      memcpy(t->stride, p->args[i].stride, sizeof t->stride);
+      t->data = placed[i].memory;
+      t->offset = placed[i].origin;
+    }
   if (!emu_run(s->m, args, p->n_args, &opt, NULL, &ctx->diags, &ctx->mem))
     return false;
   for (uint32_t i = 0; i < p->n_args; i++)
     if (s->out[i])
-      spread(&p->args[i], s->out[i], memory[i], -args[i].tensor.offset, true);
+      api_dense_fetch(&p->args[i], &placed[i], s->out[i]);
   return true;
 }
 
@@ -124,8 +60,9 @@ static enum kiln_status run_stage(const struct api_problem *p, double **inputs, 
       args[i].i = api_scalar_int(arg->dtype, inputs[i][0]);
       continue;
     }
-    void *data = dense_of(arg, inputs[i], a);
-    args[i].tensor = interp_dense(data, is_payload(arg) ? DT_S64 : arg->dtype, arg->rank, arg->dim);
+    void *data = api_dense_new(arg, INTERP_ALGEBRAIC, inputs[i], a);
+    args[i].tensor =
+        interp_dense(data, api_dense_dtype(arg, INTERP_ALGEBRAIC), arg->rank, arg->dim);
     if (arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_INOUT)
       s->out[i] = data;
   }
@@ -151,22 +88,16 @@ static void put_payload(struct strbuf *b, const struct api_arg *arg, const void 
     sb_printf(b, "%lld", (long long)x);
 }
 
-static bool same_element(const struct api_arg *arg, const void *x, const void *y, int64_t i) {
-  if (is_payload(arg))
-    return ((const int64_t *)x)[i] == ((const int64_t *)y)[i];
-  return num_load_int(arg->dtype, x, i) == num_load_int(arg->dtype, y, i);
-}
-
 /* The first element and how many differ. */
 static bool compare(const struct api_problem *p, uint32_t i, const struct stage *a,
                     const struct stage *b, struct arena *arena) {
   struct kiln_context *ctx = p->file->own.ctx;
   const struct api_arg *arg = &p->args[i];
   int64_t n = api_elements(arg), first = -1, differ = 0;
-  if (memcmp(a->out[i], b->out[i], dense_bytes(arg)) == 0)
+  if (memcmp(a->out[i], b->out[i], api_dense_bytes(arg, INTERP_ALGEBRAIC)) == 0)
     return true;
   for (int64_t e = 0; e < n; e++)
-    if (!same_element(arg, a->out[i], b->out[i], e)) {
+    if (!api_dense_same(arg, INTERP_ALGEBRAIC, a->out[i], b->out[i], e)) {
       first = first < 0 ? e : first;
       differ++;
     }

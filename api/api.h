@@ -171,6 +171,9 @@ struct ir_module *api_trace(const struct api_problem *p, struct arena *a);
 /* Traces (or takes the IR text), verifies and runs the tile passes. */
 enum kiln_status api_variant_new(const struct api_problem *p, const struct cg_target *target,
                                  bool lineinfo, struct kiln_variant **out);
+/* A variant that is a machine module alone, which must outlive it. */
+enum kiln_status api_variant_of_machine(struct kiln_file *file, const struct cg_target *target,
+                                        const struct ir_module *machine, struct kiln_variant **out);
 /* Whether what the variant was made from is at most at stage `last`; else reports that `what` needs
  * that. Kernel files give tile IR, IR texts may hold any stage. */
 bool api_stage_upto(const struct kiln_variant *v, enum ir_stage last, const char *what);
@@ -221,10 +224,59 @@ void api_image_pack(const struct api_image *im, const struct api_arg *arg, void 
 /* KILN_WRONG, reported, if a guard or a byte that belongs to no element changed. */
 enum kiln_status api_image_check(struct kiln_context *ctx, const struct api_image *im,
                                  const struct api_arg *arg);
+/* ---- dense.c: dense arrays of arguments ---- */
+
+/* What elements are held as: floats in the algebraic domain as s64 payloads. */
+enum dtype api_dense_dtype(const struct api_arg *arg, enum interp_domain domain);
+size_t api_dense_bytes(const struct api_arg *arg, enum interp_domain domain);
+/* The input rounded to the dtype, or embedded; NULL: poison. */
+void *api_dense_new(const struct api_arg *arg, enum interp_domain domain, const double *input,
+                    struct arena *a);
+/* Equal values, or both NaN. */
+bool api_dense_same(const struct api_arg *arg, enum interp_domain domain, const void *x,
+                    const void *y, int64_t i);
+/* Memory with the argument's strides: element (0, 0, ..) is number `origin` of it. */
+struct api_placed {
+  void *memory;
+  size_t bytes;
+  int64_t origin;
+  enum dtype dtype;
+};
+struct api_placed api_dense_place(const struct api_arg *arg, enum interp_domain domain, void *dense,
+                                  struct arena *a);
+void api_dense_fetch(const struct api_arg *arg, const struct api_placed *p, void *dense);
+
 struct rt_tensor api_rt_tensor(const struct api_arg *arg, void *origin);
 /* launch.c: of arguments, one for each of the module's, those that its recipe takes: scratch is the
  * launch's own. out: room for all; may be args. Returns their number. */
 uint32_t api_recipe_args(const struct ir_module *m, const struct rt_arg *args, struct rt_arg *out);
+
+static inline bool api_is_tensor(const struct api_arg *arg) {
+  return arg->kind != IR_ARG_SCALAR && !arg->absent;
+}
+static inline bool api_is_read(const struct api_arg *arg) {
+  return api_is_tensor(arg) && arg->kind != IR_ARG_OUT;
+}
+static inline bool api_is_written(const struct api_arg *arg) {
+  return api_is_tensor(arg) && (arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_INOUT);
+}
+
+/* ---- inputs.c ---- */
+
+struct api_inputs {
+  struct api_image *images; /* per argument */
+  double **values;          /* per argument: dense, as rounded; NULL for pure outputs */
+};
+/* Takes the memory, or reports why the case cannot be had. referenced: outputs will be held in
+ * double, too. */
+enum kiln_status api_inputs_new(const struct api_problem *p, bool referenced, struct arena *a,
+                                struct api_inputs *out);
+/* Fills values, and images with outputs poisoned. small: integers from 0 to 4 where the kernel does
+ * not say otherwise. */
+enum kiln_status api_inputs_make(const struct api_problem *p, struct api_inputs *in, bool small,
+                                 struct arena *a);
+/* Is every input a whole number? */
+bool api_inputs_whole(const struct api_problem *p, const struct api_inputs *in);
 
 /* ---- judge.c: references and verdicts ---- */
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 struct case_run {
   struct kiln_file *file;
@@ -14,9 +13,7 @@ struct case_run {
   struct arena *a;
   struct api_problem p;
   struct kiln_variant *v;
-  struct api_image *images;   /* per argument */
-  double **values;            /* dense, per argument that is not absent */
-  double **inputs;            /* the same, as rounded; NULL for pure outputs */
+  struct api_inputs in;
   struct kiln_report *report; /* NULL until there is something to report; `draft` */
   struct kiln_report draft;
   struct kiln_output_report *outputs;
@@ -31,125 +28,6 @@ struct case_run {
   const struct kiln_report **out;
 };
 
-static bool is_tensor(const struct api_arg *arg) {
-  return arg->kind != IR_ARG_SCALAR && !arg->absent;
-}
-
-static bool is_read(const struct api_arg *arg) {
-  return is_tensor(arg) && arg->kind != IR_ARG_OUT;
-}
-
-static bool is_written(const struct api_arg *arg) {
-  return is_tensor(arg) && (arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_INOUT);
-}
-
-/* ---- inputs ---- */
-
-/* Refuses a case that no memory of this machine could hold, before any of it is taken: the sum
- * below is less than what is needed. */
-static bool check_size(struct case_run *r) {
-  double need = 0, have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  for (uint32_t i = 0; i < r->p.n_args; i++) {
-    const struct api_arg *arg = &r->p.args[i];
-    struct rt_tensor t = api_rt_tensor(arg, NULL);
-    int64_t low, bytes = 0;
-    if (!is_tensor(arg))
-      continue;
-    if (!rt_tensor_extent(&t, &low, &bytes)) {
-      API_ERROR(r->ctx, SHAPE_BINDING, "argument `%s` reaches further than memory can", arg->name);
-      return false;
-    }
-    /* Inputs, and the reference's outputs, are held in double besides. */
-    bool held = is_read(arg) || (r->flags & KILN_CASE_VERIFY);
-    need += (double)bytes + (held ? 8 * (double)api_elements(arg) : 0);
-  }
-  if (need <= have || have <= 0)
-    return true;
-  API_ERROR(r->ctx, SHAPE_BINDING,
-            "this case needs more than %.1f GiB of host memory; the machine has %.1f GiB",
-            need / (1 << 30), have / (1 << 30));
-  return false;
-}
-
-static enum kiln_status make_images(struct case_run *r) {
-  struct api_problem *p = &r->p;
-  r->images = ARENA_ARRAY(r->a, struct api_image, p->n_args + 1);
-  r->values = ARENA_ARRAY(r->a, double *, p->n_args + 1);
-  r->inputs = ARENA_ARRAY(r->a, double *, p->n_args + 1);
-  if (!check_size(r))
-    return KILN_INVALID;
-  for (uint32_t i = 0; i < p->n_args; i++) {
-    struct api_arg *arg = &p->args[i];
-    if (arg->absent)
-      continue;
-    if (is_written(arg) && api_overlaps_itself(arg, r->a)) {
-      API_ERROR(r->ctx, SHAPE_BINDING,
-                "argument `%s` is written, but its strides make elements share memory", arg->name);
-      return KILN_INVALID;
-    }
-    if (is_tensor(arg) && !api_image_new(r->ctx, r->a, arg, &r->images[i]))
-      return KILN_INVALID;
-    if (arg->kind != IR_ARG_OUT)
-      r->inputs[i] = r->values[i] = ARENA_ARRAY(r->a, double, api_elements(arg) + 1);
-  }
-  return KILN_OK;
-}
-
-/* The kernel's own inputs, bit per argument in *given. */
-static enum kiln_status ask_kernel(struct case_run *r, uint64_t *given) {
-  struct api_problem *p = &r->p;
-  struct api_mark before = api_mark(r->ctx);
-  struct fe_array *arrays = ARENA_ARRAY(r->a, struct fe_array, p->n_args + 1);
-  for (uint32_t i = 0; i < p->n_args; i++) {
-    arrays[i].rank = p->args[i].rank;
-    memcpy(arrays[i].dim, p->args[i].dim, sizeof arrays[i].dim);
-    arrays[i].data = r->values[i];
-  }
-  struct fe_problem fp = {
-      .config = &p->config, .dim = api_dim_lookup, .dim_user = p, .absent = p->absent};
-  return fe_inputs(r->file->fe, p->kernel, &fp, p->seed, arrays, given)
-             ? KILN_OK
-             : api_failure_since(r->ctx, before);
-}
-
-/* Fills inputs, and images with outputs poisoned. small: integers from 0 to 4 where the kernel does
- * not say otherwise. */
-static enum kiln_status make_inputs(struct case_run *r, bool small) {
-  struct api_problem *p = &r->p;
-  uint64_t given = 0;
-  enum rt_fill fill = small ? RT_FILL_SMALL : RT_FILL_NORMAL;
-  if (p->kernel && p->kernel->has_inputs) {
-    enum kiln_status st = ask_kernel(r, &given);
-    if (st != KILN_OK)
-      return st;
-  }
-  for (uint32_t i = 0; i < p->n_args; i++) {
-    struct api_arg *arg = &p->args[i];
-    double *x = r->inputs[i];
-    bool made = i < 64 && (given >> i & 1);
-    if (x && arg->kind == IR_ARG_SCALAR)
-      x[0] = num_round(arg->dtype, small ? nearbyint(arg->number) : arg->number);
-    if (!is_tensor(arg))
-      continue;
-    for (int64_t e = 0, n = x && !made ? api_elements(arg) : 0; e < n; e++)
-      x[e] = rt_random(fill, p->seed * 64 + i, (uint64_t)e);
-    api_image_poison(&r->images[i], arg);
-    if (x) { /* and back: rounded, and elements that share memory (stride 0) have one value */
-      api_image_store(&r->images[i], arg, x);
-      api_image_load(&r->images[i], arg, x);
-    }
-  }
-  return KILN_OK;
-}
-
-static bool inputs_are_whole(const struct case_run *r) {
-  for (uint32_t i = 0; i < r->p.n_args; i++)
-    for (int64_t e = 0, n = r->inputs[i] ? api_elements(&r->p.args[i]) : 0; e < n; e++)
-      if (r->inputs[i][e] != nearbyint(r->inputs[i][e]))
-        return false;
-  return true;
-}
-
 /* ---- running ---- */
 
 /* The arguments on the host: tensors lie in the images. */
@@ -159,13 +37,13 @@ static struct interp_arg *host_args(struct case_run *r) {
   for (uint32_t i = 0; i < p->n_args; i++) {
     const struct api_arg *arg = &p->args[i];
     if (arg->kind == IR_ARG_SCALAR && !arg->absent) {
-      args[i].f = r->inputs[i][0];
-      args[i].i = api_scalar_int(arg->dtype, r->inputs[i][0]);
+      args[i].f = r->in.values[i][0];
+      args[i].i = api_scalar_int(arg->dtype, r->in.values[i][0]);
     }
-    if (!is_tensor(arg))
+    if (!api_is_tensor(arg))
       continue;
     struct interp_tensor *t = &args[i].tensor;
-    t->data = r->images[i].memory + RT_GUARD_BYTES + r->images[i].origin;
+    t->data = r->in.images[i].memory + RT_GUARD_BYTES + r->in.images[i].origin;
     t->dtype = arg->dtype;
     t->rank = arg->rank;
     memcpy(t->dim, arg->dim, sizeof t->dim);
@@ -193,15 +71,15 @@ static enum kiln_status run_interp(struct case_run *r) {
 }
 
 static enum kiln_status run_emu(struct case_run *r) {
-  return api_emulate(&r->p, r->v, host_args(r), r->images, !r->again, r->a);
+  return api_emulate(&r->p, r->v, host_args(r), r->in.images, !r->again, r->a);
 }
 
 static enum kiln_status upload(struct case_run *r) {
   enum rt_status st = RT_OK;
   for (uint32_t i = 0; i < r->p.n_args && st == RT_OK; i++)
     if (r->buffers[i])
-      st = rt_buffer_upload(r->buffers[i], 0, r->images[i].memory + RT_GUARD_BYTES,
-                            r->images[i].bytes);
+      st = rt_buffer_upload(r->buffers[i], 0, r->in.images[i].memory + RT_GUARD_BYTES,
+                            r->in.images[i].bytes);
   return api_from_rt(st);
 }
 
@@ -214,12 +92,12 @@ static enum kiln_status prepare_gpu(struct case_run *r) {
   for (uint32_t i = 0; i < p->n_args && st == KILN_OK; i++) {
     const struct api_arg *arg = &p->args[i];
     r->args[i].absent = arg->absent && arg->kind != IR_ARG_SCALAR;
-    if (!is_tensor(arg))
+    if (!api_is_tensor(arg))
       continue;
-    st = api_from_rt(rt_buffer_new(r->dev, arg->name, r->images[i].bytes, &r->buffers[i]));
+    st = api_from_rt(rt_buffer_new(r->dev, arg->name, r->in.images[i].bytes, &r->buffers[i]));
     if (st == KILN_OK)
       r->args[i].tensor =
-          api_rt_tensor(arg, (char *)rt_buffer_data(r->buffers[i]) + r->images[i].origin);
+          api_rt_tensor(arg, (char *)rt_buffer_data(r->buffers[i]) + r->in.images[i].origin);
   }
   return st;
 }
@@ -243,8 +121,8 @@ static enum kiln_status run_gpu(struct case_run *r) {
   struct api_problem *p = &r->p;
   for (uint32_t i = 0; i < p->n_args; i++)
     if (p->args[i].kind == IR_ARG_SCALAR && !p->args[i].absent) {
-      r->args[i].f64 = r->inputs[i][0];
-      r->args[i].i64 = api_scalar_int(p->args[i].dtype, r->inputs[i][0]);
+      r->args[i].f64 = r->in.values[i][0];
+      r->args[i].i64 = api_scalar_int(p->args[i].dtype, r->in.values[i][0]);
     }
   rt_prepared_free(r->prepared);
   r->prepared = NULL;
@@ -263,8 +141,8 @@ static enum kiln_status run_gpu(struct case_run *r) {
       continue;
     st = api_from_rt(rt_buffer_check_guards(r->buffers[i]));
     if (st == KILN_OK)
-      st = api_from_rt(rt_buffer_download(r->buffers[i], 0, r->images[i].memory + RT_GUARD_BYTES,
-                                          r->images[i].bytes));
+      st = api_from_rt(rt_buffer_download(r->buffers[i], 0, r->in.images[i].memory + RT_GUARD_BYTES,
+                                          r->in.images[i].bytes));
   }
   return st;
 }
@@ -285,29 +163,29 @@ static enum kiln_status find_unwritten(struct case_run *r) {
   r->unwritten = ARENA_ARRAY(r->a, bool *, p->n_args + 1);
   for (uint32_t i = 0; i < p->n_args; i++) {
     const struct api_arg *arg = &p->args[i];
-    if (!is_tensor(arg) || arg->kind != IR_ARG_OUT || dtype_is_float(arg->dtype))
+    if (!api_is_tensor(arg) || arg->kind != IR_ARG_OUT || dtype_is_float(arg->dtype))
       continue;
     int64_t n = api_elements(arg);
     r->unwritten[i] = ARENA_ARRAY(r->a, bool, n + 1);
     memset(r->unwritten[i], true, (size_t)n);
-    doubtful |= api_image_mark_poison(&r->images[i], arg, false, r->unwritten[i]) != 0;
+    doubtful |= api_image_mark_poison(&r->in.images[i], arg, false, r->unwritten[i]) != 0;
   }
   if (!doubtful)
     return KILN_OK;
   for (uint32_t i = 0; i < p->n_args; i++)
-    if (is_tensor(&p->args[i])) {
-      kept[i] = api_image_other_poison(&r->images[i], &p->args[i], r->a);
-      if (r->inputs[i])
-        api_image_store(&r->images[i], &p->args[i], r->inputs[i]);
+    if (api_is_tensor(&p->args[i])) {
+      kept[i] = api_image_other_poison(&r->in.images[i], &p->args[i], r->a);
+      if (r->in.values[i])
+        api_image_store(&r->in.images[i], &p->args[i], r->in.values[i]);
     }
   r->again = true;
   enum kiln_status st = run_there(r);
   r->again = false;
   for (uint32_t i = 0; i < p->n_args; i++) {
     if (r->unwritten[i])
-      api_image_mark_poison(&r->images[i], &p->args[i], true, r->unwritten[i]);
+      api_image_mark_poison(&r->in.images[i], &p->args[i], true, r->unwritten[i]);
     if (kept[i])
-      api_image_restore(&r->images[i], kept[i]);
+      api_image_restore(&r->in.images[i], kept[i]);
   }
   return st;
 }
@@ -320,7 +198,7 @@ static void judge_output(struct case_run *r, uint32_t i, const struct api_refere
   const struct api_arg *arg = &r->p.args[i];
   int64_t n = api_elements(arg), cols = arg->rank ? arg->dim[arg->rank - 1] : 1;
   void *copy = arena_get(r->a, (size_t)dtype_bytes(arg->dtype, n) + 1);
-  api_image_pack(&r->images[i], arg, copy);
+  api_image_pack(&r->in.images[i], arg, copy);
   struct rt_verify v = {.dtype = arg->dtype,
                         .rows = cols ? n / cols : 0,
                         .cols = cols,
@@ -359,7 +237,7 @@ static const char *place_text(struct arena *a, const struct kiln_output_report *
 }
 
 static enum kiln_status judge(struct case_run *r, bool exact, struct api_reference *ref) {
-  enum kiln_status st = api_reference_make(&r->p, r->v->tile, r->inputs, r->a, ref);
+  enum kiln_status st = api_reference_make(&r->p, r->v->tile, r->in.values, r->a, ref);
   if (st == KILN_OK)
     st = find_unwritten(r);
   if (st != KILN_OK)
@@ -367,14 +245,14 @@ static enum kiln_status judge(struct case_run *r, bool exact, struct api_referen
   uint32_t n = 0;
   for (uint32_t i = 0; i < r->p.n_args; i++) {
     const struct api_arg *arg = &r->p.args[i];
-    if (!is_tensor(arg))
+    if (!api_is_tensor(arg))
       continue;
-    enum kiln_status checked = api_image_check(r->ctx, &r->images[i], arg);
+    enum kiln_status checked = api_image_check(r->ctx, &r->in.images[i], arg);
     if (checked == KILN_NO_MEMORY)
       return checked;
     if (checked != KILN_OK)
       st = checked;
-    if (!is_written(arg))
+    if (!api_is_written(arg))
       continue;
     struct rt_verdict verdict;
     struct kiln_output_report *o = &r->outputs[n++];
@@ -443,7 +321,7 @@ static bool make_product(struct case_run *r, const struct api_reference *ref, st
   const struct api_matmul *mm = ref->n_matmuls == 1 ? &ref->matmuls[0] : NULL;
   const struct api_arg *c = NULL;
   for (uint32_t i = 0; i < r->p.n_args && mm; i++)
-    if (is_written(&r->p.args[i]) && r->p.args[i].rank == 2 && r->p.args[i].dim[0] == mm->m &&
+    if (api_is_written(&r->p.args[i]) && r->p.args[i].rank == 2 && r->p.args[i].dim[0] == mm->m &&
         r->p.args[i].dim[1] == mm->n)
       c = &r->p.args[i];
   if (!c || mm->a < 0 || mm->b < 0 || !mm->m || !mm->n || !mm->k)
@@ -525,13 +403,13 @@ static void count_work(struct case_run *r, const struct api_reference *ref) {
         2.0 * (double)ref->matmuls[i].m * (double)ref->matmuls[i].n * (double)ref->matmuls[i].k;
   for (uint32_t i = 0; i < r->p.n_args; i++) {
     const struct api_arg *arg = &r->p.args[i];
-    double bytes = is_tensor(arg) ? (double)dtype_bytes(arg->dtype, api_elements(arg)) : 0;
-    r->report->bytes += bytes * ((is_read(arg) ? 1 : 0) + (is_written(arg) ? 1 : 0));
+    double bytes = api_is_tensor(arg) ? (double)dtype_bytes(arg->dtype, api_elements(arg)) : 0;
+    r->report->bytes += bytes * ((api_is_read(arg) ? 1 : 0) + (api_is_written(arg) ? 1 : 0));
   }
 }
 
 static enum kiln_status run_once(struct case_run *r, bool small) {
-  enum kiln_status st = make_inputs(r, small);
+  enum kiln_status st = api_inputs_make(&r->p, &r->in, small, r->a);
   if (st != KILN_OK)
     return st;
   return run_there(r);
@@ -542,7 +420,7 @@ static enum kiln_status run_exact(struct case_run *r) {
   struct api_reference ref;
   struct arena_mark mark = arena_get_mark(r->a);
   enum kiln_status st = run_once(r, true);
-  bool whole = st == KILN_OK && inputs_are_whole(r);
+  bool whole = st == KILN_OK && api_inputs_whole(&r->p, &r->in);
   if (whole)
     st = judge(r, true, &ref);
   r->report->exact = whole && st == KILN_OK;
@@ -594,7 +472,7 @@ static enum kiln_status run_steps(struct case_run *r) {
   r->buffers = ARENA_ARRAY(r->a, struct rt_buffer *, p->n_args + 1);
   r->args = ARENA_ARRAY(r->a, struct rt_arg, p->n_args + 1);
   r->outputs = ARENA_ARRAY(r->a, struct kiln_output_report, p->n_args + 1);
-  if ((st = make_images(r)) != KILN_OK)
+  if ((st = api_inputs_new(p, (r->flags & KILN_CASE_VERIFY) != 0, r->a, &r->in)) != KILN_OK)
     return st;
   r->report = &r->draft;
   r->report->device = r->on == KILN_ON_EMU ? "emulator" : "interpreter";
@@ -603,9 +481,9 @@ static enum kiln_status run_steps(struct case_run *r) {
   if (r->on == KILN_ON_GPU && (st = prepare_gpu(r)) != KILN_OK)
     return st;
   if (algebraic) {
-    if ((st = make_inputs(r, false)) != KILN_OK)
+    if ((st = api_inputs_make(p, &r->in, false, r->a)) != KILN_OK)
       return st;
-    return api_compare_algebraic(p, r->v, r->inputs, r->on == KILN_ON_EMU, r->a,
+    return api_compare_algebraic(p, r->v, r->in.values, r->on == KILN_ON_EMU, r->a,
                                  &r->report->algebraic);
   }
   struct api_reference ref = {0};

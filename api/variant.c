@@ -99,17 +99,35 @@ static enum kiln_status make(void *user) {
   return KILN_OK;
 }
 
+static struct kiln_variant *new_variant(struct kiln_file *file, const struct cg_target *target) {
+  struct kiln_context *ctx = file->own.ctx;
+  struct kiln_variant *v = mem_get0(&ctx->mem, sizeof *v);
+  if (!v)
+    return NULL;
+  api_object_init(&v->own, ctx);
+  api_object_init(&v->shown, ctx);
+  v->file = file;
+  v->target = target;
+  return v;
+}
+
+enum kiln_status api_variant_of_machine(struct kiln_file *file, const struct cg_target *target,
+                                        const struct ir_module *machine,
+                                        struct kiln_variant **out) {
+  struct kiln_variant *v = *out = new_variant(file, target);
+  if (!v)
+    return api_no_memory(file->own.ctx);
+  v->traced = v->tile = v->machine = (struct ir_module *)(uintptr_t)machine;
+  return KILN_OK;
+}
+
 enum kiln_status api_variant_new(const struct api_problem *p, const struct cg_target *target,
                                  bool lineinfo, struct kiln_variant **out) {
   struct kiln_context *ctx = p->file->own.ctx;
   *out = NULL;
-  struct kiln_variant *v = mem_get0(&ctx->mem, sizeof *v);
+  struct kiln_variant *v = new_variant(p->file, target);
   if (!v)
     return api_no_memory(ctx);
-  api_object_init(&v->own, ctx);
-  api_object_init(&v->shown, ctx);
-  v->file = p->file;
-  v->target = target;
   v->lineinfo = lineinfo;
   struct make_call c = {v, p};
   enum kiln_status st = api_guarded(&v->own, make, &c);

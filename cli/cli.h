@@ -61,6 +61,7 @@ int cmd_check(const struct cli_options *o);
 int cmd_show(const struct cli_options *o);
 int cmd_run(const struct cli_options *o);
 int cmd_test(const struct cli_options *o);
+int cmd_diff(const struct cli_options *o);
 int cmd_reduce(const struct cli_options *o);
 int cmd_doctor(const struct cli_options *o);
 int cmd_stubs(const struct cli_options *o);

@@ -131,6 +131,8 @@ struct cg_options {
   struct cg_schedule schedule;
   enum ir_stage stop;               /* IR_SCHEDULED_STAGE: stop before machine IR; else machine */
   const struct ir_run_options *run; /* debug modes of the pass runner, or NULL */
+  const struct ir_pass *passes;     /* others than cg_pipeline's, n_passes of them; NULL: those */
+  uint32_t n_passes;
 };
 
 /* Lowers a copy of `tile` (which stays as it is). Returns NULL after reporting to `diags`. The

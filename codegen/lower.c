@@ -128,6 +128,10 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
                            struct arena *a, struct diag_sink *diags) {
   uint32_t n, features = CG_CP_ASYNC | CG_LDMATRIX;
   const struct ir_pass *passes = cg_pipeline(&n);
+  if (opt->passes) {
+    passes = opt->passes;
+    n = opt->n_passes;
+  }
   if ((opt->target->features & features) != features) {
     diag_report(diags, DIAG_ERROR, DIAG_LOWER_UNSUPPORTED, DIAG_NOWHERE,
                 "%s lacks cp.async and ldmatrix, which every kernel needs", opt->target->name);

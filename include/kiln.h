@@ -330,6 +330,64 @@ KILN_API enum kiln_status kiln_reduce(struct kiln_context *ctx, const char *path
                                       const struct kiln_request *req,
                                       const struct kiln_reduce_options *options, const char **text);
 
+/* ---- differences ---- */
+
+/* In which numbers sides are compared (docs/numerics.md). AUTO: in those that demand the same bits:
+ * rounded, on integer-valued inputs, where every sum is exact; else algebraic; else, as a GPU has no
+ * algebraic domain, rounded and by the error policy. */
+enum kiln_domain { KILN_DOMAIN_AUTO, KILN_DOMAIN_ROUNDED, KILN_DOMAIN_ALGEBRAIC };
+
+struct kiln_diff_options {
+  size_t struct_size;
+  /* What is compared with the interpreter: bits 1 << KILN_ON_EMU and 1 << KILN_ON_GPU; 0: the
+   * emulator, and the GPU where there is one. */
+  uint32_t sides;
+  enum kiln_domain domain;
+  /* Before each run of the kernel: what it is for, and how many there were; may be NULL. */
+  void (*progress)(void *user, const char *step, uint32_t runs);
+  void *user;
+};
+
+/* The first difference, in the order of sides, outputs, elements. Texts that do not apply, or were
+ * not found, are NULL. */
+struct kiln_diff_report {
+  bool same;
+  enum kiln_on on;    /* the side that differs */
+  const char *domain; /* "rounded", "rounded, by the error policy" or "algebraic" */
+  const char *error;  /* instead of an element: what the side reports, such as a race */
+  const char *output; /* the element: */
+  uint32_t rank;
+  int64_t coord[5];
+  const char *expected, *found; /* the interpreter's value and the other one */
+  double ulps;                  /* between them; < 0: does not apply */
+  int64_t n_differ, n_elements; /* of that output */
+  /* The program of the grid that writes it, and where in the tile that it stores; program[0] < 0:
+   * none does. */
+  int64_t program[3], tile_coord[5];
+  uint32_t tile_rank;
+  /* The first op whose value differs though its operands agree: its name, its label in the schedule,
+   * the name of its value, its place in the kernel file. */
+  const char *op, *op_label, *op_value, *op_file;
+  uint32_t op_line, op_column;
+  /* Its operands agree and it is a store: what is wrong is where or whether it writes. */
+  bool at_store;
+  const char *pass;          /* the pass that makes the difference */
+  bool pass_changes_meaning; /* the interpreter sees it, too */
+  const char *without;       /* "cse, machine_cse": optional passes without any of which it goes */
+  /* Knobs that must be above their plainest value for the difference to show ("" none, NULL not
+   * known), and the plainest schedule that shows it, as --set takes it. */
+  const char *needed, *plainest;
+  uint32_t runs; /* of the kernel, on any side */
+  const char *text, *json;
+};
+
+/* Compares what the kernel leaves behind in the interpreter, on the emulator and on the GPU, and,
+ * where that differs, looks for the element, tile, op, pass and knobs. KILN_WRONG: it differs (and
+ * *out is filled). The report lives until the next call on this file. */
+KILN_API enum kiln_status kiln_diff(struct kiln_file *file, const struct kiln_request *req,
+                                    const struct kiln_diff_options *options,
+                                    const struct kiln_diff_report **out);
+
 /* ---- environment ---- */
 
 /* What was found and what is missing: driver, GPUs, NVRTC, cuBLAS, NVML, OpenBLAS, helper, folders.

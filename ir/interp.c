@@ -4,6 +4,8 @@
 #include "base/check.h"
 #include "base/num.h"
 
+#include <string.h>
+
 struct interp_tensor interp_dense(void *data, enum dtype t, uint32_t rank, const int64_t *dim) {
   struct interp_tensor r = {.data = data, .dtype = t, .rank = rank};
   uint64_t s = 1; /* of dims that no memory could have, strides wrap; binding refuses the tensor */
@@ -107,6 +109,32 @@ static void run_programs(struct interp *in) {
                 (unsigned long long)in->n_unwritten);
 }
 
+/* Where the watched element is; a tensor without it has none to watch. */
+static void begin_watch(struct interp *in) {
+  struct interp_watch *w = in->opt.watch;
+  struct interp_bound *b = &in->bound[w->arg];
+  w->found = false;
+  b->watched = b->t.data != NULL;
+  in->watched_at = b->t.offset;
+  for (uint32_t k = 0; k < b->t.rank; k++) {
+    in->watched_at += w->coord[k] * b->t.stride[k];
+    b->watched = b->watched && w->coord[k] >= 0 && w->coord[k] < b->t.dim[k];
+  }
+  in->serial = true;
+}
+
+void interp_note_watched(struct interp *in, struct ir_op o, int64_t element, int64_t cell) {
+  struct interp_watch *w = in->opt.watch;
+  if (element != in->watched_at)
+    return;
+  w->found = true;
+  w->op = o;
+  w->cell = cell;
+  w->n_loops = in->depth;
+  memcpy(w->program, in->at, sizeof w->program);
+  memcpy(w->iteration, in->iteration, sizeof w->iteration);
+}
+
 static void mark_stored(void *user, struct ir_module *m, struct ir_op o) {
   struct interp *in = user;
   uint32_t arg;
@@ -145,6 +173,8 @@ static void run(void *user) {
     b->unset = in->opt.check_races && in->opt.check_unwritten && unset;
     b->tracked = in->opt.check_races && (b->stored || b->unset);
   }
+  if (in->opt.watch)
+    begin_watch(in);
   interp_threads_prepare(in);
   set_entry(in, r->args);
   run_programs(in);

@@ -46,6 +46,19 @@ int64_t interp_embed(double x);
 #define INTERP_PLUS_INF  INT64_MAX
 #define INTERP_NAN       (INT64_MAX - 1)
 
+/* Who writes an element: argument and coordinates are given, the rest says who wrote it last. */
+#define INTERP_WATCH_LOOPS 8
+struct interp_watch {
+  uint32_t arg; /* index of the module argument */
+  int64_t coord[IR_MAX_RANK];
+  bool found;
+  struct ir_op op;                       /* a store, scatter or atomic */
+  int64_t program[3];                    /* coordinates in the grid */
+  int64_t cell;                          /* of the value that it wrote, in row-major order */
+  uint32_t n_loops;                      /* for and while around it */
+  int64_t iteration[INTERP_WATCH_LOOPS]; /* of the outer ones, outermost first, from 0 */
+};
+
 struct interp_options {
   enum interp_domain domain;
   uint64_t grid_seed; /* 0: programs in order, the first axis fastest; else shuffled by the seed */
@@ -60,8 +73,9 @@ struct interp_options {
    * then merged. The results are the same but for the order of sums: to the bit on integers and in
    * the algebraic domain. */
   uint64_t cut_seed;
-  uint32_t threads;   /* 0: as many as processors; results do not depend on it */
-  uint64_t max_steps; /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
+  struct interp_watch *watch; /* or NULL; programs then run one after the other */
+  uint32_t threads;           /* 0: as many as processors; results do not depend on it */
+  uint64_t max_steps;         /* ops executed over all programs; 0: no limit (DIAG_STEP_LIMIT) */
   /* Asked every few milliseconds; true stops the run (DIAG_INTERRUPTED). May be NULL. */
   bool (*interrupted)(void *user);
   /* Receives what `print` ops print: one line, without the newline. May be NULL. */

@@ -77,6 +77,21 @@ void interp_move_yielded(struct interp *in, struct ir_block b, uint32_t skip,
 
 /* ---- control ---- */
 
+/* Which iteration of the loops around runs, as far as a watch wants to know. */
+static void begin_loop(struct interp *in) {
+  if (in->depth++ < INTERP_WATCH_LOOPS)
+    in->iteration[in->depth - 1] = 0;
+}
+
+static void next_iteration(struct interp *in) {
+  if (in->depth <= INTERP_WATCH_LOOPS)
+    in->iteration[in->depth - 1]++;
+}
+
+static void end_loop(struct interp *in) {
+  in->depth--;
+}
+
 static void exec_for(struct interp *in, struct ir_op o) {
   const struct ir_opnode *op = ir_op_at(in->m, o);
   const struct ir_blocknode *body = ir_block_at(in->m, op->blocks[0]);
@@ -93,15 +108,18 @@ static void exec_for(struct interp *in, struct ir_op o) {
     interp_cut_exec(in, o, &in->cuts[in->cut_of[o.id] - 1], k, hi, step);
     return;
   }
+  begin_loop(in);
   while (k < hi) {
     *(int64_t *)val_buf(in, body->args.at[0]) = k;
     interp_exec_block(in, op->blocks[0]);
     if (in->stopped)
       return;
     interp_move_yielded(in, op->blocks[0], 0, carried);
+    next_iteration(in);
     if (__builtin_add_overflow(k, step, &k))
       break; /* the next index lies beyond any hi */
   }
+  end_loop(in);
 }
 
 static void exec_if(struct interp *in, struct ir_op o) {
@@ -118,6 +136,7 @@ static void exec_while(struct interp *in, struct ir_op o) {
   const struct ir_blocknode *test = ir_block_at(in->m, op->blocks[0]);
   const struct ir_blocknode *body = ir_block_at(in->m, op->blocks[1]);
   interp_move(in, op->n_in, op->in, test->args.at, (struct ir_block){0});
+  begin_loop(in);
   for (;;) {
     interp_exec_block(in, op->blocks[0]);
     if (in->stopped)
@@ -126,12 +145,14 @@ static void exec_while(struct interp *in, struct ir_op o) {
     bool go_on = *(const uint8_t *)val_buf(in, end->in[0]);
     interp_move_yielded(in, op->blocks[0], 1, body->args.at);
     if (!go_on)
-      return; /* the results share the body's arguments */
+      break; /* the results share the body's arguments */
     interp_exec_block(in, op->blocks[1]);
     if (in->stopped)
       return;
     interp_move_yielded(in, op->blocks[1], 0, test->args.at);
+    next_iteration(in);
   }
+  end_loop(in);
 }
 
 /* What merges parts runs within the loop (interp_cut.c). */

@@ -105,6 +105,8 @@ void interp_scatter(struct interp *in, struct ir_op o) {
       interp_note_write(in, o, b, e);
       interp_note_repeated(in, o, b, e);
     }
+    if (b->watched)
+      interp_note_watched(in, o, e, (int64_t)i);
   }
 }
 
@@ -217,5 +219,7 @@ void interp_atomic(struct interp *in, struct ir_op o) {
       interp_note_atomic(in, o, b, e, reads);
     if (orders)
       interp_order_sync(in, b, e);
+    if (b->watched)
+      interp_note_watched(in, o, e, (int64_t)i);
   }
 }

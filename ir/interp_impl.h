@@ -28,6 +28,7 @@ struct interp_bound {
   bool stored;               /* some op stores to it */
   bool tracked;              /* its elements have shadows */
   bool unset;                /* and hold nothing until they are written */
+  bool watched;              /* opt.watch is about one of its elements */
   struct map pages;          /* element offset / SHADOW_PAGE -> index + 1 into page */
   VEC(struct shadow *) page; /* arena memory */
   int64_t last_key;          /* the page found last */
@@ -110,6 +111,9 @@ struct interp {
   uint32_t program;           /* 1-based serial for shadows */
   struct interp_order *order; /* NULL: no atomic orders programs */
   uint32_t scatter;           /* the same of scatters */
+  uint32_t depth;             /* of loops, and which iteration the outer ones are at */
+  int64_t iteration[INTERP_WATCH_LOOPS];
+  int64_t watched_at; /* element that opt.watch is about */
   uint64_t steps, work, poll_at;
   uint64_t n_races, n_unwritten;
   uint32_t unwritten_by[INTERP_MAX_RACES]; /* ops that were reported to read unwritten elements */
@@ -163,8 +167,10 @@ static inline struct interp_view *val_view(const struct interp *in, struct ir_va
 /* interp_plan.c: gives every value its slot. */
 void interp_plan(struct interp *in);
 
-/* interp.c: runs program number i of n; at the end look at `stopped`. */
+/* interp.c: runs program number i of n; at the end look at `stopped`. note_watched: the op writes a
+ * cell of its value to an element of the watched argument. */
 void interp_run_program(struct interp *in, uint64_t i, uint64_t n);
+void interp_note_watched(struct interp *in, struct ir_op o, int64_t element, int64_t cell);
 
 /* interp_threads.c. prepare: which kernels run serially. run: programs [first, n) over threads, if
  * that pays; true if they are done (or `stopped`: interrupted), false: run them one by one, nothing

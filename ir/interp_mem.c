@@ -237,5 +237,7 @@ void interp_store(struct interp *in, struct ir_op o) {
                        x + (size_t)r.at * cell_size(c));
     if (b->tracked)
       note_run(in, o, b, &r, true);
+    for (int64_t j = 0; b->watched && j < r.n; j++)
+      interp_note_watched(in, o, r.first + j * r.step, r.at + j);
   }
 }

@@ -377,6 +377,7 @@ typedef bool (*ir_pass_fn)(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
 struct ir_pass {
   const char *name;
   ir_pass_fn fn;
+  bool optional; /* it improves what is right without it */
 };
 
 /* Debug modes of the runner, parsed from the KILN_IR text ("print:after=all",

@@ -218,7 +218,7 @@ bool ir_run_passes(struct ir_module *m, const struct ir_pass *passes, uint32_t n
 
 const struct ir_pass *ir_tile_pipeline(uint32_t *n) {
   static const struct ir_pass passes[] = {
-#define PASS(id, text, why) {text, ir_pass_##id},
+#define PASS(id, text, why) {text, ir_pass_##id, true},
 #include "ir/passes.def"
   };
   *n = sizeof passes / sizeof passes[0];

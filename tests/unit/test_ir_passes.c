@@ -480,7 +480,7 @@ static bool uses_scratch(struct ir_module *m, struct ir_pass_ctx *ctx, bool *cha
 static void test_verifies_after_each_pass(void **state) {
   (void)state;
   struct runner r;
-  const struct ir_pass bad[] = {{"bad", breaks_it}};
+  const struct ir_pass bad[] = {{"bad", breaks_it, false}};
   runner_begin(&r);
   assert_false(run(&r, bad, 1, NULL));
   help_expect_diag(&r.diags, DIAG_IR_INVALID, "used before it is defined");
@@ -506,7 +506,8 @@ static void test_verifies_before_the_first(void **state) {
 static void test_reports_failures(void **state) {
   (void)state;
   struct runner r;
-  const struct ir_pass silent[] = {{"silent", gives_up}}, loud[] = {{"loud", refuses}};
+  const struct ir_pass silent[] = {{"silent", gives_up, false}},
+                       loud[] = {{"loud", refuses, false}};
   runner_begin(&r);
   assert_false(run(&r, silent, 1, NULL));
   help_expect_diag(&r.diags, DIAG_INTERNAL, "pass `silent` failed without a reason");
@@ -521,7 +522,7 @@ static void test_reports_failures(void **state) {
 static void test_sees_silent_changes(void **state) {
   (void)state;
   struct runner r;
-  const struct ir_pass liar[] = {{"liar", lies}};
+  const struct ir_pass liar[] = {{"liar", lies, false}};
   runner_begin(&r);
   assert_false(run(&r, liar, 1, "roundtrip"));
   help_expect_diag(&r.diags, DIAG_INTERNAL, "pass `liar` changed the module without saying so");
