@@ -157,7 +157,10 @@ static enum kiln_status compare_all(void *user) {
   }
   if (st != KILN_OK || d->first.state == DIFF_SAME)
     return st;
-  if ((st = diff_find_pass(d)) == KILN_OK)
+  st = diff_find_pass(d);
+  if (st == KILN_OK && diff_is_lost(d))
+    d->no_knobs = "the GPU's context is lost; a new process, with knobs given, can go on";
+  else if (st == KILN_OK)
     st = diff_find_knobs(d);
   if (st == KILN_OK)
     complain(d);

@@ -167,6 +167,10 @@ enum kiln_status diff_take_failure(struct diff *d, struct api_mark before, uint3
                                    enum diff_state state, struct diff_verdict *verdict);
 void diff_release(struct diff *d);
 void diff_step(struct diff *d, const char *what);
+/* Nothing runs on the GPU any more. */
+static inline bool diff_is_lost(const struct diff *d) {
+  return d->on == KILN_ON_GPU && d->ctx->device && rt_device_is_dead(d->ctx->device);
+}
 static inline bool diff_is_bad(const struct diff *d, const struct diff_verdict *v) {
   return v->state == d->first.state && (v->state != DIFF_FAILS || v->id == d->first.id);
 }

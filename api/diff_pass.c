@@ -301,7 +301,7 @@ enum kiln_status diff_find_pass(struct diff *d) {
   if (st == KILN_OK && d->first.state == DIFF_DIFFERS)
     st =
         changed ? find_op(d, before, changed, KILN_ON_INTERP) : find_op(d, d->tile, d->tile, d->on);
-  if (st == KILN_OK)
+  if (st == KILN_OK && !diff_is_lost(d))
     st = leave_each_out(d);
   if (st == KILN_OK && !d->pass && d->without && !strchr(d->without, ','))
     d->pass = d->without;

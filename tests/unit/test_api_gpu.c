@@ -328,6 +328,31 @@ static void test_wrong_kernels(void **state) {
   stop(&f);
 }
 
+/* The GPU beside the interpreter. Machine code with a value more among its outputs is not what runs
+ * here, so where the GPU fails it does so without one. */
+static void test_diff(void **state) {
+  (void)state;
+  struct fixture f;
+  const struct kiln_diff_report *r;
+  struct kiln_diff_options o = {.struct_size = sizeof o, .sides = 1u << KILN_ON_GPU};
+  start(&f);
+  manner = RIGHT;
+  help_api_expect(&f.t, kiln_diff(f.file, NULL, &o, &r), KILN_OK, NULL);
+  assert_true(help_api_matches(r->text, "same     interpreter and GPU \\(rounded\\)"));
+  o.sides = 0;
+  help_api_expect(&f.t, kiln_diff(f.file, NULL, &o, &r), KILN_OK, NULL);
+  assert_true(help_api_matches(r->text, "emulator \\(rounded\\), GPU \\(rounded\\)"));
+  o.domain = KILN_DOMAIN_ALGEBRAIC;
+  o.sides = 1u << KILN_ON_GPU;
+  help_api_expect(&f.t, kiln_diff(f.file, NULL, &o, &r), KILN_INVALID, "not on a GPU");
+  o.domain = KILN_DOMAIN_ROUNDED;
+  manner = WILD_AFTER;
+  help_api_expect(&f.t, kiln_diff(f.file, NULL, &o, &r), KILN_WRONG, "K1002");
+  assert_true(!r->same && r->on == KILN_ON_GPU && r->error && !r->output);
+  manner = RIGHT;
+  stop(&f);
+}
+
 /* An output of 8-bit integers that is right, were it written. */
 static void test_unwritten_integers(void **state) {
   (void)state;
@@ -581,6 +606,7 @@ int main(void) {
       cmocka_unit_test(test_no_peer),
       cmocka_unit_test(test_doctor),
       cmocka_unit_test(test_wrong_kernels),
+      cmocka_unit_test(test_diff),
       cmocka_unit_test(test_unwritten_integers),
       cmocka_unit_test(test_launches),
       cmocka_unit_test(test_failing_threads),

@@ -126,6 +126,18 @@ static enum kiln_status run_wrong(struct work *w) {
   return st == KILN_WRONG ? KILN_OK : st == KILN_OK ? KILN_FAILED : st;
 }
 
+static enum kiln_status diff(struct work *w) {
+  const struct kiln_diff_report *r;
+  struct kiln_diff_options o = {.struct_size = sizeof o, .sides = 1u << KILN_ON_EMU};
+  enum kiln_status st = kiln_diff(w->file, NULL, &o, &r);
+  assert_true((r != NULL) == (st == KILN_OK));
+  if (r) {
+    add(w, r->text);
+    add(w, r->json);
+  }
+  return st;
+}
+
 static enum kiln_status interpret(struct work *w) {
   float x[6] = {1, 2, 3, 4, 5, 6}, b[3] = {1, 1, 1}, y[6] = {0};
   int64_t shape[2] = {2, 3};
@@ -334,6 +346,7 @@ static void test_cases(void **state) {
   with_file(help_api_axpy, "", STEPS(run));
   with_file(gemm, "", STEPS(run));
   with_file(wrong, "", STEPS(run_wrong));
+  with_file(help_api_axpy, "", STEPS(diff));
 }
 
 static void test_doctor(void **state) {

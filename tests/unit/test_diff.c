@@ -578,12 +578,108 @@ static void test_failing_side(void **state) {
   (void)state;
   struct run x;
   begin(&x, rowsum, "M=3,N=256", "threads=128");
-  const struct kiln_diff_report *r = diff(
-      &x.t, x.file, &x.req, (struct fault){"insert_barriers", no_barrier}, KILN_WRONG, "k\\.lua:7:.*K1007");
+  const struct kiln_diff_report *r =
+      diff(&x.t, x.file, &x.req, (struct fault){"insert_barriers", no_barrier}, KILN_WRONG,
+           "k\\.lua:7:.*K1007");
   assert_non_null(r->error);
   assert_null(r->output);
   IS(r, needed, "threads=64");
   end(&x);
+}
+
+/* ---- any op ---- */
+
+/* What is done to an op before it is lowered. False: nothing can be. */
+static bool spoil_op(struct ir_module *m, struct ir_op o) {
+  struct ir_opnode *n = ir_op_at(m, o);
+  static const enum ir_opcode other[][2] = {
+      {IR_ADD, IR_SUB},   {IR_SUB, IR_ADD},
+      {IR_MUL, IR_ADD},   {IR_MAX, IR_MIN},
+      {IR_MIN, IR_MAX},   {IR_REDUCE_SUM, IR_REDUCE_MAX},
+      {IR_EXP2, IR_NEG},  {IR_REDUCE_MAX, IR_REDUCE_SUM},
+      {IR_DIV, IR_SUB},   {IR_LOG, IR_NEG},
+      {IR_RSQRT, IR_NEG},
+  };
+  if (!n->n_out || !dtype_is_float((enum dtype)ir_type_of(m, n->out[0]).dtype))
+    return false;
+  for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+    if (n->opcode == other[i][0]) {
+      n->opcode = other[i][1];
+      return true;
+    }
+  if (n->opcode != IR_SELECT)
+    return false;
+  struct ir_val x = n->in[1];
+  n->in[1] = n->in[2];
+  n->in[2] = x;
+  return true;
+}
+
+/* Passes have no argument: the op that is spoiled, and whether there was one. */
+static uint32_t spoiled;
+static bool was_spoiled;
+
+static bool lower_spoiled(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  was_spoiled = spoiled < m->ops.n && ir_op_at(m, (struct ir_op){spoiled})->block.id &&
+                spoil_op(m, (struct ir_op){spoiled});
+  return lower(m, ctx, changed);
+}
+
+/* Each op in turn is lowered as if it were another: that op is found. Where the change leaves what
+ * is stored as it was, there is nothing to find. */
+static void spoil_each(const char *path, const char *kernel, int32_t case_index, uint32_t most) {
+  struct help_api t;
+  char full[512];
+  struct kiln_request req = help_api_request();
+  struct kiln_file *file;
+  uint32_t n_found = 0;
+  help_api_start(&t, NULL);
+  snprintf(full, sizeof full, "%s/%s", KILN_SRC_DIR, path);
+  help_api_expect(&t, kiln_file_load(t.ctx, full, NULL, &file), KILN_OK, NULL);
+  req.case_index = case_index;
+  req.kernel = kernel;
+  req.target = "sm_90a";
+  struct kiln_variant *v = help_api_specialise(file, &req);
+  const struct ir_module *m = v->tile;
+  for (spoiled = 1; spoiled < m->ops.n && n_found < most; spoiled++) {
+    struct ir_module *copy = ir_clone(m, &v->own.arena);
+    struct ir_opnode *n = ir_op_at(copy, (struct ir_op){spoiled});
+    if (!n->block.id || !spoil_op(copy, (struct ir_op){spoiled}))
+      continue;
+    struct ir_pass lowering[32];
+    struct diff_pipelines pipes = {.lowering = lowering};
+    pipes.tile = ir_tile_pipeline(&pipes.n_tile);
+    const struct ir_pass *real = cg_pipeline(&pipes.n_lowering);
+    memcpy(lowering, real, pipes.n_lowering * sizeof *lowering);
+    for (uint32_t i = 0; i < pipes.n_lowering; i++)
+      if (strcmp(lowering[i].name, "lower_machine") == 0)
+        lowering[i].fn = lower_spoiled;
+    struct kiln_diff_options opt = {.struct_size = sizeof opt, .sides = 1u << KILN_ON_EMU};
+    const struct kiln_diff_report *r = NULL;
+    enum kiln_status st = diff_case(file, &req, &opt, &pipes, &r);
+    kiln_diag_clear(t.ctx);
+    assert_non_null(r);
+    if (st == KILN_OK)
+      continue;
+    assert_int_equal(st, KILN_WRONG);
+    struct diag_loc at = m->locs.at[ir_op_at(m, (struct ir_op){spoiled})->loc].at;
+    const char *name = ir_info(ir_op_at(m, (struct ir_op){spoiled})->opcode)->name;
+    if (!r->op || strcmp(r->op, name) != 0 || r->op_line != at.line || r->op_column != at.col)
+      fail_msg("%s: it is %s at line %u:%u\n%s", kernel, name, at.line, at.col, r->text);
+    n_found++;
+  }
+  print_message("%s: %u ops found\n", kernel, n_found);
+  assert_true(n_found >= (most < 3 ? most : 3));
+  kiln_variant_free(v);
+  kiln_file_free(file);
+  help_api_stop(&t);
+}
+
+static void test_any_op(void **state) {
+  (void)state;
+  spoil_each("kernels_ref/layernorm.lua", "layernorm", 0, 20);
+  spoil_each("kernels_ref/cross_entropy.lua", "cross_entropy", 0, 20);
+  spoil_each("kernels_ref/attention.lua", "attention", 5, 8);
 }
 
 /* ---- the call ---- */
@@ -665,6 +761,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_address),
       cmocka_unit_test(test_wrong_across_warps),
       cmocka_unit_test(test_failing_side),
+      cmocka_unit_test(test_any_op),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_domains),
       cmocka_unit_test(test_interruption),
