@@ -49,7 +49,9 @@ static const char *domain_name(const struct diff *d) {
 /* Runs both; d->first is the verdict. */
 static enum kiln_status compare_sides(struct diff *d, enum kiln_domain asked) {
   struct diff_job expected = diff_job_of(d, d->traced, KILN_ON_INTERP);
-  enum kiln_status st = d->on == KILN_ON_GPU ? api_compile(d->v) : api_lower(d->v);
+  enum kiln_status st = d->given               ? KILN_OK
+                        : d->on == KILN_ON_GPU ? api_compile(d->v)
+                                               : api_lower(d->v);
   if (st == KILN_OK)
     st = choose_domain(d, asked);
   if (st != KILN_OK)
@@ -101,6 +103,7 @@ struct diff_call {
   struct diff *d;
   uint32_t sides;
   enum kiln_domain domain;
+  const char *machine;
   struct kiln_diff_report *report;
 };
 
@@ -131,10 +134,45 @@ static enum kiln_status begin(struct diff *d) {
     return api_failure_since(d->ctx, before);
   if ((st = api_variant_new(&d->p, target, d->req->lineinfo, &d->v)) != KILN_OK)
     return st;
-  if (!api_stage_upto(d->v, IR_TILE_STAGE, "the comparison with the interpreter"))
+  if (!api_stage_upto(d->v, IR_TILE_STAGE,
+                      "the comparison with the interpreter (KERNEL --machine TEXT)"))
     return KILN_INVALID;
   d->traced = d->v->traced;
   return make_tile(d);
+}
+
+/* The machine text, which must be one of this kernel. */
+static enum kiln_status load_machine(struct diff *d, const char *path) {
+  struct kiln_context *ctx = d->ctx;
+  enum kiln_status st = kiln_file_load(ctx, path, NULL, &d->given_file);
+  if (st != KILN_OK)
+    return st;
+  const struct ir_module *m = d->given_file->tir;
+  if (!m || m->stage != IR_MACHINE_STAGE || !cg_has_launch(m)) {
+    API_ERROR(
+        ctx, USAGE,
+        "--machine: %s is no machine IR with a recipe, as kiln show --stage machine prints it",
+        path);
+    return KILN_INVALID;
+  }
+  const char *name = ir_sym(m, m->target);
+  if (!cg_find_target(name) || (d->req->target && !str_eq(d->req->target, name))) {
+    API_ERROR(ctx, USAGE, "--machine: %s is for %s, not for %s", path, name,
+              d->req->target ? d->req->target : "a target that is known");
+    return KILN_INVALID;
+  }
+  bool same = m->args.n == d->p.n_args;
+  for (uint32_t i = 0; i < m->args.n && same; i++)
+    same = str_eq(ir_sym(m, m->args.at[i].name), d->p.args[i].name) &&
+           m->args.at[i].dtype == d->p.args[i].dtype && m->args.at[i].rank == d->p.args[i].rank;
+  if (!same) {
+    API_ERROR(ctx, SHAPE_BINDING, "--machine: the arguments of %s are not those of %s", path,
+              d->p.text);
+    return KILN_INVALID;
+  }
+  d->v->target = cg_find_target(name);
+  d->given = m;
+  return KILN_OK;
 }
 
 static enum kiln_status compare_all(void *user) {
@@ -143,6 +181,8 @@ static enum kiln_status compare_all(void *user) {
   uint32_t sides;
   static const enum kiln_on order[] = {KILN_ON_EMU, KILN_ON_GPU};
   enum kiln_status st = begin(d);
+  if (st == KILN_OK && c->machine)
+    st = load_machine(d, c->machine);
   if (st == KILN_OK)
     st = which_sides(d, c->sides, &sides);
   for (size_t k = 0; k < sizeof order / sizeof *order && st == KILN_OK; k++) {
@@ -157,8 +197,10 @@ static enum kiln_status compare_all(void *user) {
   }
   if (st != KILN_OK || d->first.state == DIFF_SAME)
     return st;
-  st = diff_find_pass(d);
-  if (st == KILN_OK && diff_is_lost(d))
+  st = d->given ? diff_find_line(d) : diff_find_pass(d);
+  if (st == KILN_OK && d->given)
+    d->no_knobs = "the machine code was given";
+  else if (st == KILN_OK && diff_is_lost(d))
     d->no_knobs = "the GPU's context is lost; a new process, with knobs given, can go on";
   else if (st == KILN_OK)
     st = diff_find_knobs(d);
@@ -200,7 +242,7 @@ enum kiln_status diff_case(struct kiln_file *file, const struct kiln_request *re
                    .progress = opt.progress,
                    .user = opt.user,
                    .a = &file->work.arena};
-  struct diff_call c = {.d = &d, .sides = opt.sides, .domain = opt.domain};
+  struct diff_call c = {.d = &d, .sides = opt.sides, .domain = opt.domain, .machine = opt.machine};
   enum kiln_status st = api_guarded(&file->work, compare_all, &c);
   diff_release(&d); /* where memory ran out */
   if (st == KILN_OK || st == KILN_WRONG) {
@@ -211,6 +253,7 @@ enum kiln_status diff_case(struct kiln_file *file, const struct kiln_request *re
       st = wrote;
   }
   kiln_variant_free(d.v);
+  kiln_file_free(d.given_file);
   arena_free(&file->work.arena);
   return st;
 }

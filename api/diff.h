@@ -62,6 +62,7 @@ struct diff_job {
   const char *debug;                  /* modes of the pass runner, or NULL */
   struct interp_watch *watch;         /* INTERP: or NULL */
   bool checks;                        /* INTERP: report races and reads of what nobody wrote */
+  const struct ir_module *machine;    /* not INTERP: what runs, instead of lowering m; or NULL */
   bool keep; /* a failure is one of the whole: its diagnostics stay, its status is returned */
 };
 
@@ -84,7 +85,8 @@ struct diff_origin {
   bool found;
   const char *op, *label, *value; /* "dot"; "dot.2" or NULL; the value's name or NULL */
   struct diag_loc loc;
-  bool at_store; /* the values that it stores are the same: what it leaves in memory is not */
+  const char *differs; /* a machine text: how it differs from the lowering there */
+  bool at_store;       /* the values that it stores are the same: what it leaves in memory is not */
   struct diff_place place;
   struct diff_element at; /* of its value */
   int64_t tile_dim[IR_MAX_RANK];
@@ -112,6 +114,9 @@ struct diff {
   struct api_problem p;
   struct kiln_variant *v;
   const struct ir_module *traced, *tile; /* before and after the tile passes */
+  struct kiln_file *given_file;          /* a machine text that runs instead, or NULL */
+  const struct ir_module *given;
+  bool own_agrees; /* Kiln's own lowering does what is expected */
 
   /* The side that is compared with the interpreter. */
   enum kiln_on on;
@@ -204,6 +209,8 @@ enum kiln_status diff_find_origin(struct diff *d, const struct diff_search *s,
 /* Interprets the kernel after each pass up to machine code: d->pass, and where it is one of those
  * the op; else the op on the other side, and which optional passes are needed. */
 enum kiln_status diff_find_pass(struct diff *d);
+/* The same for a machine text that was given: its op that is not as the kernel is lowered. */
+enum kiln_status diff_find_line(struct diff *d);
 
 /* ---- diff_knob.c ---- */
 

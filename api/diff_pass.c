@@ -148,12 +148,17 @@ static void note_writer(struct diff *d, const struct ir_module *m) {
   d->writer_loc = m->locs.at[n->loc].at;
 }
 
-static enum kiln_status find_op(struct diff *d, const struct ir_module *before,
-                                const struct ir_module *after, enum kiln_on on) {
-  struct interp_watch w;
+static enum kiln_status find_writer(struct diff *d) {
   enum kiln_status st = watch(d, d->traced, &d->writer);
   if (st == KILN_OK && d->writer.found)
     note_writer(d, d->traced);
+  return st;
+}
+
+static enum kiln_status find_op(struct diff *d, const struct ir_module *before,
+                                const struct ir_module *after, enum kiln_on on) {
+  struct interp_watch w;
+  enum kiln_status st = find_writer(d);
   if (st == KILN_OK)
     st = watch(d, after, &w);
   if (st == KILN_OK && !w.found)
@@ -167,6 +172,30 @@ static enum kiln_status find_op(struct diff *d, const struct ir_module *before,
                           .start = w.op,
                           .place = place_of(&w)};
   return diff_find_origin(d, &s, &d->origin);
+}
+
+enum kiln_status diff_find_line(struct diff *d) {
+  const struct ir_module *given = d->given;
+  struct diff_verdict own;
+  struct strbuf why = {.arena = d->a};
+  struct ir_op at;
+  enum kiln_status st = d->first.state == DIFF_DIFFERS ? find_writer(d) : KILN_OK;
+  if (st != KILN_OK || diff_is_lost(d))
+    return st;
+  d->given = NULL;
+  diff_step(d, "running Kiln's own lowering");
+  st = diff_probe(d, &d->p.schedule, NULL, &own);
+  d->given = given;
+  d->own_agrees = own.state == DIFF_SAME;
+  if (st != KILN_OK || (st = api_lower(d->v)) != KILN_OK)
+    return st;
+  if (ir_equal_at(given, d->v->machine, &why, &at) || !at.id)
+    return KILN_OK;
+  d->origin = (struct diff_origin){.found = true,
+                                   .op = ir_info(ir_op_at(given, at)->opcode)->name,
+                                   .differs = sb_str(&why),
+                                   .loc = given->locs.at[ir_op_at(given, at)->loc].at};
+  return KILN_OK;
 }
 
 /* ---- passes ---- */

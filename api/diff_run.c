@@ -200,7 +200,7 @@ enum kiln_status diff_run(struct diff *d, const struct diff_job *job, void ***ou
       return api_failure_since(d->ctx, before);
     return ok ? KILN_OK : diff_take_failure(d, before, n, DIFF_FAILS, verdict);
   }
-  machine = lower(d, job);
+  machine = job->machine ? job->machine : lower(d, job);
   if (!machine)
     return diff_take_failure(d, before, n, DIFF_UNKNOWN, verdict);
   if (job->on == KILN_ON_EMU)
@@ -273,6 +273,7 @@ enum kiln_status diff_probe(struct diff *d, const struct cg_schedule *schedule, 
   void **got;
   job.schedule = schedule;
   job.debug = debug;
+  job.machine = d->given;
   enum kiln_status st = diff_run(d, &job, &got, verdict);
   if (st == KILN_OK && verdict->state == DIFF_SAME && !diff_compare(d, &d->want, got, &verdict->at))
     verdict->state = DIFF_DIFFERS;

@@ -55,6 +55,7 @@ static void fill(const struct diff *d, const char *domain, struct kiln_diff_repo
     r->op_line = o->loc.line;
     r->op_column = o->loc.col;
     r->at_store = o->at_store;
+    r->op_differs = copy(a, o->differs);
   }
   r->pass = copy(a, d->pass);
   r->pass_changes_meaning = d->pass_of_interpretation;
@@ -124,7 +125,10 @@ static void put_op(const struct diff *d, const struct kiln_diff_report *r, struc
   for (uint32_t i = 0; i < o->place.n_loops; i++)
     sb_printf(b, "%s%lld", i ? "." : ", iteration ", (long long)o->place.iteration[i]);
   sb_putc(b, '\n');
-  if (r->at_store) {
+  if (o->differs) {
+    sb_printf(b, "           the first of the text that is not as Kiln lowers the kernel: %s\n",
+              o->differs);
+  } else if (r->at_store) {
     sb_puts(b,
             "           what it stores agrees: the difference is in where it goes, or whether\n");
   } else {
@@ -138,6 +142,12 @@ static void put_op(const struct diff *d, const struct kiln_diff_report *r, struc
 }
 
 static void put_pass(const struct diff *d, struct strbuf *b) {
+  if (d->given) {
+    sb_printf(b, "  pass     none: Kiln's own lowering %s\n",
+              d->own_agrees ? "agrees with the interpreter"
+                            : "differs, too: compare without the text");
+    return;
+  }
   if (d->pass_of_interpretation)
     sb_printf(b, "  pass     %s: what the kernel means is another after it\n", d->pass);
   else
@@ -224,6 +234,7 @@ static void put_json_op(const struct diff *d, const struct kiln_diff_report *r, 
   sb_printf(b, ",\"line\":%u,\"column\":%u,\"at_store\":%s", r->op_line, r->op_column,
             r->at_store ? "true" : "false");
   put_json_list(b, "iteration", o->place.iteration, o->place.n_loops);
+  put_string(b, "differs", o->differs);
   put_string(b, "unseen", o->unseen);
   sb_putc(b, '}');
 }

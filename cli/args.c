@@ -41,6 +41,8 @@ static const struct option {
      "interp, emu or gpu (default: gpu if present)"},
     {"domain", TEXT, offsetof(struct cli_options, domain), "NAME",
      "rounded (default); algebraic: compare stages bit for bit"},
+    {"machine", TEXT, offsetof(struct cli_options, machine), "FILE",
+     "machine IR text to run instead of the kernel's lowering"},
     {"exact", FLAG, offsetof(struct cli_options, exact), NULL,
      "also compare bitwise on integer-valued inputs"},
     {"no-verify", FLAG, offsetof(struct cli_options, no_verify), NULL, "do not verify"},

@@ -19,7 +19,7 @@ struct cli_list {
 struct cli_options {
   struct cli_list command; /* the words after --, where a command takes one */
   struct cli_list files, set, consts, shapes, layouts, strides, scalars, absent, targets;
-  const char *kernel, *root, *stage, *after, *on, *domain, *output, *junit;
+  const char *kernel, *root, *stage, *after, *on, *domain, *machine, *output, *junit;
   int32_t case_index, max_seconds, max_ops, max_errors;
   uint64_t seed;
   bool json, lineinfo, no_verify, no_time, no_peers, exact, reference, skip_unsupported, help;

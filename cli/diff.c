@@ -37,6 +37,7 @@ static bool read_options(const struct cli_options *o, struct kiln_diff_options *
     fprintf(stderr, "kiln diff: --domain takes rounded or algebraic, got `%s`\n", o->domain);
     return false;
   }
+  opt->machine = o->machine;
   if (o->domain)
     opt->domain = *o->domain == 'r' ? KILN_DOMAIN_ROUNDED : KILN_DOMAIN_ALGEBRAIC;
   if (o->on)

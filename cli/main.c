@@ -28,7 +28,7 @@ const struct cli_command cli_commands[] = {
      1, -1, false, cmd_test},
     {"diff", "FILE [options]",
      "Say where interpreter, emulator and GPU differ first: element, tile, op, pass, knobs.",
-     KERNEL_OPTIONS "on domain seed", 1, 1, false, cmd_diff},
+     KERNEL_OPTIONS "on domain seed machine", 1, 1, false, cmd_diff},
     {"reduce", "FILE [options] [-- COMMAND ...]",
      "Shrink an IR text, or what a kernel traces to, while it goes on failing (with COMMAND).",
      KERNEL_OPTIONS "output", 1, 1, false, cmd_reduce},

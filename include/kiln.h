@@ -343,6 +343,10 @@ struct kiln_diff_options {
    * emulator, and the GPU where there is one. */
   uint32_t sides;
   enum kiln_domain domain;
+  /* A machine IR text (its path) that runs instead of what the kernel is lowered to, or NULL: such
+   * as one that kiln_show gave and somebody changed. Its first op that is not as Kiln lowers it is
+   * then the op. */
+  const char *machine;
   /* Before each run of the kernel: what it is for, and how many there were; may be NULL. */
   void (*progress)(void *user, const char *step, uint32_t runs);
   void *user;
@@ -371,6 +375,7 @@ struct kiln_diff_report {
   uint32_t op_line, op_column;
   /* Its operands agree and it is a store: what is wrong is where or whether it writes. */
   bool at_store;
+  const char *op_differs;    /* of a machine text: how the op differs from Kiln's own lowering */
   const char *pass;          /* the pass that makes the difference */
   bool pass_changes_meaning; /* the interpreter sees it, too */
   const char *without;       /* "cse, machine_cse": optional passes without any of which it goes */

@@ -249,7 +249,7 @@ static const char *op_difference(struct comparer *c, const struct ir_opnode *m,
 }
 
 /* Where an op stands: its block's owner has the same number of ops on both sides. */
-static bool bodies_eq(struct comparer *c) {
+static bool bodies_eq(struct comparer *c, struct ir_op *at) {
   const struct ir_module *a = c->a, *b = c->b;
   if (!args_eq(c, a->body, b->body))
     return differ(c, "the body's arguments differ");
@@ -268,22 +268,31 @@ static bool bodies_eq(struct comparer *c) {
       if ((ir_op_at(a, up)->blocks[i].id == m->block.id) !=
           (ir_op_at(b, up_b)->blocks[i].id == n->block.id))
         difference = "in another block";
+    *at = x;
     if (difference)
       return differ(c, "op %u (%s): %s", count, ir_info(m->opcode)->name, difference);
     x = ir_walk_next(a, x, a->body);
     y = ir_walk_next(b, y, b->body);
     count++;
   }
+  *at = x;
   if (x.id || y.id)
     return differ(c, "one has more than %u ops", count);
   return true;
 }
 
 bool ir_equal(const struct ir_module *a, const struct ir_module *b, struct strbuf *why) {
+  struct ir_op at;
+  return ir_equal_at(a, b, why, &at);
+}
+
+bool ir_equal_at(const struct ir_module *a, const struct ir_module *b, struct strbuf *why,
+                 struct ir_op *at) {
   struct comparer c = {.a = a, .b = b, .why = why};
   struct arena_mark mark = arena_get_mark(a->arena);
   c.number = ARENA_ARRAY(a->arena, uint32_t, a->values.n);
-  bool same = heads_eq(&c) && bodies_eq(&c);
+  *at = (struct ir_op){0};
+  bool same = heads_eq(&c) && bodies_eq(&c, at);
   if (!why || why->arena != a->arena)
     arena_reset(a->arena, mark);
   return same;

@@ -361,6 +361,9 @@ struct ir_module *ir_parse(struct arena *a, struct diag_sink *diags, uint32_t fi
                            const char *text, size_t n);
 /* Structural equality, names and locations aside. On a difference, says where. */
 bool ir_equal(const struct ir_module *a, const struct ir_module *b, struct strbuf *why);
+/* The same; *at: the op of a that differs first, 0 where it is the head, or b that goes on. */
+bool ir_equal_at(const struct ir_module *a, const struct ir_module *b, struct strbuf *why,
+                 struct ir_op *at);
 
 /* verify.c: reports every broken rule, keyed by op, to `diags`; true if there was none. */
 bool ir_verify(const struct ir_module *m, struct diag_sink *diags);

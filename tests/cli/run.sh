@@ -215,6 +215,52 @@ expect 'JUnit of noise' 1 '^$' grep -P '[^\x09\x0a\x20-\x7e]' noise.xml
 expect 'shown as JSON' 0 '^\{"kernel":"gemm","target":"sm_90a","text":"kiln-ir 1 tile.u000a' \
   "$KILN" show "$GEMM" --kernel gemm --json --target sm_90a
 
+# ---- diff
+cat >axpy.lua <<'LUA'
+return kernel {
+  name = "axpy",
+  args = { tensor("X", f32, "N"), tensor("Z", f32, "N"), out("Y", f32, "N") },
+  grid = function(d) return cdiv(d.N, 64) end,
+  body = function(a, d, c, i)
+    a.Y:store({i * 64}, a.X:tile({i * 64}, {64}) * 3 - a.Z:tile({i * 64}, {64}))
+  end,
+}
+LUA
+DIFF=("$KILN" diff axpy.lua --shape N=100 --target sm_90a --on emu)
+expect 'no difference' 0 'same     interpreter and emulator \(rounded\)' "${DIFF[@]}"
+expect 'none in payloads' 0 'emulator \(algebraic\)' "${DIFF[@]}" --domain algebraic
+expect 'none as JSON' 0 '"same":true,"agreed":"emulator \(rounded\)","runs":[0-9]+\}$' "${DIFF[@]}" --json
+expect 'none of an IR text' 0 'same  ' sh -c \
+  '"$0" show axpy.lua --shape N=100 >axpy.tir && "$0" diff axpy.tir --shape N=100 --on emu' "$KILN"
+"$KILN" show axpy.lua --shape N=100 --target sm_90a --stage machine >same.tir
+expect 'its own machine code' 0 'same  ' "${DIFF[@]}" --machine same.tir
+line=$(grep -n ' = sub %[0-9]*, %[0-9]* : f32' same.tir | head -1 | cut -d: -f1)
+sed "${line}s/sub \(%[0-9]*\), \(%[0-9]*\)/sub \2, \1/" same.tir >swapped.tir
+expect 'operands swapped' 1 "op +sub at swapped.tir:$line:5" "${DIFF[@]}" --machine swapped.tir
+expect 'the element' 1 'element  Y\[[0-9]+\]: expected -?[0-9]+, found -?[0-9]+, .* of 100 elements differ' \
+  "${DIFF[@]}" --machine swapped.tir
+expect 'the line' 1 "^swapped.tir:$line:5: error: the emulator differs .* K1001|K1001" \
+  "${DIFF[@]}" --machine swapped.tir
+expect 'a difference as JSON' 1 "\"file\":\"swapped.tir\",\"line\":$line," "${DIFF[@]}" --machine swapped.tir --json
+line=$(grep -n 'digits .*map = \[16,4,' same.tir | head -1 | cut -d: -f1)
+sed "${line}s/16,4,/16,8,/" same.tir >lane.tir
+expect "a lane's address" 1 "op +digits at lane.tir:$line:5" "${DIFF[@]}" --machine lane.tir
+expect 'diff on the interpreter' 2 '--on takes emu or gpu' "$KILN" diff axpy.lua --on interp
+expect 'diff in no domain' 2 '--domain takes rounded or algebraic' "$KILN" diff axpy.lua --domain real
+expect 'machine code alone' 2 'KERNEL --machine TEXT' "$KILN" diff same.tir --shape N=100
+expect 'no machine code' 2 'axpy.lua is no machine IR' "${DIFF[@]}" --machine axpy.lua
+expect 'machine code of another kernel' 1 'arguments of same.tir are not' \
+  "$KILN" diff "$SRC/kernels_ref/softmax.lua" --machine same.tir
+expect 'machine code for another target' 2 'same.tir is for sm_90a, not for sm_80' \
+  "$KILN" diff axpy.lua --shape N=100 --target sm_80 --machine same.tir
+expect 'diff without a shape' 1 'dim .N.*K0404' "$KILN" diff axpy.lua
+"$KILN" diff "$GEMM" --kernel gemm --shape M=4096,N=4096,K=4096 --target sm_90a --on emu >slow.out 2>&1 &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+expect 'a comparison stopped' 0 '^130$' echo $?
+
 # ---- reduce
 cat >fail.tir <<'TIR'
 kiln-ir 1 tile

@@ -682,6 +682,70 @@ static void test_any_op(void **state) {
   spoil_each("kernels_ref/attention.lua", "attention", 5, 8);
 }
 
+/* ---- machine code that is given ---- */
+
+static void put_file(const char *path, const char *text) {
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+  assert_int_equal(fclose(f), 0);
+}
+
+/* One word of the kernel's machine code is another; the line with it is found. */
+static void test_machine_text(void **state) {
+  (void)state;
+  static const struct {
+    const char *was, *is, *op;
+  } mutants[] = {
+      {NULL, NULL, NULL}, /* none: the same */
+      {"map = [16,4,2,0]", "map = [16,8,2,0]", "digits"},
+      {"%42, %43", "%43, %42", "sub"},
+      {"fget $x2, %15", "fget $x1, %15", "fget"},
+      {"const 3.0 : f32", "const 4.0 : f32", "const"},
+  };
+  char folder[] = "/tmp/kiln-test-XXXXXX", path[64];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/m.tir", folder);
+  for (size_t i = 0; i < sizeof mutants / sizeof *mutants; i++) {
+    struct run x;
+    const char *text;
+    begin(&x, axpy, "N=100", "");
+    struct kiln_variant *v = help_api_specialise(x.file, &x.req);
+    help_api_expect(&x.t, kiln_show(v, "machine", NULL, &text), KILN_OK, NULL);
+    char *changed = calloc(1, strlen(text) + 100);
+    assert_non_null(changed);
+    const char *at = mutants[i].was ? strstr(text, mutants[i].was) : text;
+    if (!at)
+      fail_msg("no `%s` in\n%s", mutants[i].was, text);
+    uint32_t line = 1;
+    for (const char *s = text; s < at; s++)
+      line += *s == '\n';
+    sprintf(changed, "%.*s%s%s", (int)(at - text), text, mutants[i].was ? mutants[i].is : "",
+            at + (mutants[i].was ? strlen(mutants[i].was) : 0));
+    put_file(path, changed);
+    free(changed);
+    kiln_variant_free(v);
+    struct kiln_diff_options o = {
+        .struct_size = sizeof o, .sides = 1u << KILN_ON_EMU, .machine = path};
+    const struct kiln_diff_report *r = NULL;
+    enum kiln_status st = kiln_diff(x.file, &x.req, &o, &r);
+    kiln_diag_clear(x.t.ctx);
+    assert_non_null(r);
+    assert_int_equal(st, mutants[i].was ? KILN_WRONG : KILN_OK);
+    if (mutants[i].was) {
+      IS(r, op, mutants[i].op);
+      assert_int_equal(r->op_line, line);
+      IS(r, op_file, path);
+      assert_non_null(r->op_differs);
+      assert_int_equal(r->program[0], r->coord[0] / 64);
+      SAYS(r, "Kiln's own lowering agrees with the interpreter");
+    }
+    end(&x);
+  }
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(remove(folder), 0);
+}
+
 /* ---- the call ---- */
 
 static void test_refusals(void **state) {
@@ -762,6 +826,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_across_warps),
       cmocka_unit_test(test_failing_side),
       cmocka_unit_test(test_any_op),
+      cmocka_unit_test(test_machine_text),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_domains),
       cmocka_unit_test(test_interruption),

@@ -580,7 +580,7 @@ static void test_scratch_is_reset(void **state) {
   struct runner r;
   struct ir_pass passes[8];
   for (int i = 0; i < 8; i++)
-    passes[i] = (struct ir_pass){"scratch", uses_scratch};
+    passes[i] = (struct ir_pass){"scratch", uses_scratch, false};
   runner_begin(&r);
   assert_true(run(&r, passes, 8, NULL));
   runner_end(&r);
