@@ -64,7 +64,7 @@ static enum kiln_status compare_sides(struct diff *d, enum kiln_domain asked) {
   for (d->emu_run = 0; d->emu_run < n && st == KILN_OK; d->emu_run++) {
     struct arena_mark mark = arena_get_mark(d->a);
     diff_step(d, d->on == KILN_ON_EMU ? "emulating" : "running on the GPU");
-    st = diff_probe(d, &d->p.schedule, NULL, &d->first);
+    st = diff_probe(d, &d->v->schedule, NULL, &d->first);
     arena_reset(d->a, mark);
     if (d->first.state != DIFF_SAME)
       break;
@@ -161,8 +161,8 @@ static enum kiln_status load_machine(struct diff *d, const char *path) {
               d->req->target ? d->req->target : "a target that is known");
     return KILN_INVALID;
   }
-  bool same = m->args.n == d->p.n_args;
-  for (uint32_t i = 0; i < m->args.n && same; i++)
+  bool same = m->args.n >= d->p.n_args && ir_given_args(m) <= d->p.n_args;
+  for (uint32_t i = 0; i < d->p.n_args && same; i++)
     same = str_eq(ir_sym(m, m->args.at[i].name), d->p.args[i].name) &&
            m->args.at[i].dtype == d->p.args[i].dtype && m->args.at[i].rank == d->p.args[i].rank;
   if (!same) {

@@ -75,7 +75,7 @@ struct diff_values {
 
 /* Where an op runs: a program of the grid, and the iterations of the loops around it. */
 struct diff_place {
-  int64_t program[3];
+  int64_t program[IR_MAX_GRID];
   uint32_t n_loops;
   int64_t iteration[IR_TAP_LOOPS];
 };

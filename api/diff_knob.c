@@ -39,7 +39,7 @@ static enum kiln_status fill(struct diff *d, struct cg_schedule *out) {
          !str_eq(d->pipes.lowering[n_passes].name, "lower_machine"))
     n_passes++;
   struct cg_options opt = {.target = d->v->target,
-                           .schedule = d->p.schedule,
+                           .schedule = d->v->schedule,
                            .stop = IR_MACHINE_STAGE,
                            .run = &run,
                            .passes = d->pipes.lowering,
@@ -47,7 +47,7 @@ static enum kiln_status fill(struct diff *d, struct cg_schedule *out) {
   struct ir_module *m = cg_lower(d->tile, &opt, d->a, &d->ctx->diags);
   struct diff_verdict verdict;
   bool has_dots = false;
-  *out = d->p.schedule;
+  *out = d->v->schedule;
   if (!m) {
     enum kiln_status st = diff_take_failure(d, before, n, DIFF_UNKNOWN, &verdict);
     d->no_knobs = arena_printf(d->a, "the kernel is not scheduled: %s", verdict.why);

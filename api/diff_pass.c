@@ -184,7 +184,7 @@ enum kiln_status diff_find_line(struct diff *d) {
     return st;
   d->given = NULL;
   diff_step(d, "running Kiln's own lowering");
-  st = diff_probe(d, &d->p.schedule, NULL, &own);
+  st = diff_probe(d, &d->v->schedule, NULL, &own);
   d->given = given;
   d->own_agrees = own.state == DIFF_SAME;
   if (st != KILN_OK || (st = api_lower(d->v)) != KILN_OK)
@@ -235,7 +235,7 @@ static struct ir_module *after_lowering(struct diff *d, uint32_t n, enum kiln_st
   uint32_t n_diags = d->ctx->diags.list.n;
   struct ir_run_options run = {0};
   struct cg_options opt = {.target = d->v->target,
-                           .schedule = d->p.schedule,
+                           .schedule = d->v->schedule,
                            .stop = IR_MACHINE_STAGE,
                            .run = &run,
                            .passes = d->pipes.lowering,
@@ -299,7 +299,7 @@ static enum kiln_status leave_out(struct diff *d, const struct ir_pass *pass, bo
   if (of_tile)
     d->tile = after_tile(d, d->pipes.n_tile, debug, &st);
   if (st == KILN_OK && d->tile)
-    st = diff_probe(d, &d->p.schedule, of_tile ? NULL : debug, &verdict);
+    st = diff_probe(d, &d->v->schedule, of_tile ? NULL : debug, &verdict);
   d->tile = kept;
   *gone = st == KILN_OK && verdict.state == DIFF_SAME;
   arena_reset(d->a, mark);

@@ -222,7 +222,7 @@ struct diff_job diff_job_of(const struct diff *d, const struct ir_module *m, enu
                            .on = on,
                            .domain = d->domain,
                            .emu_run = d->emu_run,
-                           .schedule = &d->p.schedule};
+                           .schedule = &d->v->schedule};
 }
 
 /* A job's outputs in double precision: float outputs are received as f64. */

@@ -56,6 +56,9 @@ static void bind_tap(const struct search *x, const struct ir_module *m, const st
     arg->kind = from->kind;
     arg->dtype = from->dtype;
     arg->rank = from->rank;
+    arg->absent = from->kind == IR_ARG_SCRATCH; /* of a pass: made by the run */
+    if (arg->absent)
+      continue;
     if (from->kind == IR_ARG_SCALAR) {
       inputs[i] = ARENA_ARRAY(a, double, 1);
       inputs[i][0] = (double)wanted[i - tap->first];
@@ -77,7 +80,7 @@ static void bind_tap(const struct search *x, const struct ir_module *m, const st
 static bool tapped_job(const struct search *x, const struct ir_module *from, struct ir_val v,
                        enum kiln_on on, struct ir_tap *tap, struct diff_job *job) {
   struct ir_module *m = ir_clone(from, x->d->a);
-  int64_t wanted[3 + IR_TAP_LOOPS];
+  int64_t wanted[IR_MAX_GRID + IR_TAP_LOOPS];
   struct ir_op around[IR_TAP_LOOPS];
   const struct ir_value *seen = ir_value_at(x->m, v);
   struct ir_block b = seen->def.id ? ir_op_at(x->m, seen->def)->block : seen->block;

@@ -42,7 +42,7 @@ static void fill(const struct diff *d, const char *domain, struct kiln_diff_repo
   if (d->has_writer) {
     int64_t left = d->writer.cell;
     r->tile_rank = d->writer_rank;
-    memcpy(r->program, d->writer.program, sizeof r->program);
+    memcpy(r->program, d->writer.program, sizeof r->program); /* as traced: of three axes */
     for (uint32_t k = d->writer_rank; k-- > 0; left /= d->writer_dim[k])
       r->tile_coord[k] = left % d->writer_dim[k];
   }

@@ -53,7 +53,7 @@ struct interp_watch {
   int64_t coord[IR_MAX_RANK];
   bool found;
   struct ir_op op;                       /* a store, scatter or atomic */
-  int64_t program[3];                    /* coordinates in the grid */
+  int64_t program[IR_MAX_GRID];          /* coordinates in the grid */
   int64_t cell;                          /* of the value that it wrote, in row-major order */
   uint32_t n_loops;                      /* for and while around it */
   int64_t iteration[INTERP_WATCH_LOOPS]; /* of the outer ones, outermost first, from 0 */

@@ -182,7 +182,7 @@ bool ir_add_tap(struct ir_module *m, struct ir_val v, struct ir_tap *out) {
   out->n_loops = ir_loops_around(m, b.block, out->loop);
   if ((t.kind != IR_TILE && t.kind != IR_SCALAR) || out->n_loops > IR_TAP_LOOPS)
     return false;
-  struct ir_val wanted[3 + IR_TAP_LOOPS], counter[IR_TAP_LOOPS] = {{0}}, same = {0};
+  struct ir_val wanted[IR_MAX_GRID + IR_TAP_LOOPS], counter[IR_TAP_LOOPS] = {{0}}, same = {0};
   enum dtype dtype = stored_as((enum dtype)t.dtype);
   struct ir_type stored = t;
   stored.dtype = (uint8_t)dtype;

@@ -142,6 +142,16 @@ static bool wrong_layouts(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
   return ok;
 }
 
+/* Parts of a loop are subtracted where they are to be added. */
+static bool wrong_split(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  uint32_t n = m->n_grid;
+  bool ok = run_real("split_loops", m, ctx, changed);
+  struct ir_op o = find(m, IR_ADD, DT_F32, 0);
+  if (ok && m->n_grid > n && o.id)
+    ir_op_at(m, o)->opcode = IR_SUB;
+  return ok;
+}
+
 /* From the third iteration on, A is read where the second iteration reads it. */
 static bool wrong_loop(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   bool ok = ir_pass_hoist_invariants(m, ctx, changed);
@@ -529,6 +539,19 @@ static void test_wrong_with_stages(void **state) {
   end(&x);
 }
 
+/* The loop in parts: in other programs, with arguments that the pass added. */
+static void test_split_loops(void **state) {
+  (void)state;
+  struct run x;
+  begin(&x, gemm, "M=64,N=64,K=128", "split_k=4");
+  diff(&x.t, x.file, &x.req, (struct fault){0}, KILN_OK, NULL);
+  const struct kiln_diff_report *r =
+      diff(&x.t, x.file, &x.req, (struct fault){"split_loops", wrong_split}, KILN_WRONG, "K1001");
+  IS(r, pass, "split_loops");
+  IS(r, needed, "split_k=2");
+  end(&x);
+}
+
 static void test_wrong_mask(void **state) {
   (void)state;
   struct run x;
@@ -821,6 +844,7 @@ int main(void) {
       cmocka_unit_test(test_iterations),
       cmocka_unit_test(test_wrong_lowering),
       cmocka_unit_test(test_wrong_with_stages),
+      cmocka_unit_test(test_split_loops),
       cmocka_unit_test(test_wrong_mask),
       cmocka_unit_test(test_wrong_address),
       cmocka_unit_test(test_wrong_across_warps),
