@@ -154,8 +154,8 @@ struct diff {
 
 /* ---- diff_run.c ---- */
 
-/* *out: by argument what is in outputs then, in d->a; undefined where the verdict is not SAME, which
- * says here that it ran. Diagnostics of the job are taken away. */
+/* *out: by argument what is in outputs then, in d->a; undefined where the verdict is not SAME,
+ * which says here that it ran. Diagnostics of the job are taken away. */
 enum kiln_status diff_run(struct diff *d, const struct diff_job *job, void ***out,
                           struct diff_verdict *verdict);
 /* A job on the problem's own arguments. */
@@ -191,8 +191,8 @@ bool diff_compare(const struct diff *d, const struct diff_values *want, void **g
 
 /* ---- diff_search.c ---- */
 
-/* The op of `got` whose value differs though what it is made of does not, going back from `start`, a
- * store. want: the module that `got` is compared with, in the interpreter; on: where got runs;
+/* The op of `got` whose value differs though what it is made of does not, going back from `start`,
+ * a store. want: the module that `got` is compared with, in the interpreter; on: where got runs;
  * pair[value of got] = value of want, 0: none. */
 struct diff_search {
   const struct ir_module *want, *got;

@@ -333,8 +333,8 @@ KILN_API enum kiln_status kiln_reduce(struct kiln_context *ctx, const char *path
 /* ---- differences ---- */
 
 /* In which numbers sides are compared (docs/numerics.md). AUTO: in those that demand the same bits:
- * rounded, on integer-valued inputs, where every sum is exact; else algebraic; else, as a GPU has no
- * algebraic domain, rounded and by the error policy. */
+ * rounded, on integer-valued inputs, where every sum is exact; else algebraic; else, as a GPU has
+ * no algebraic domain, rounded and by the error policy. */
 enum kiln_domain { KILN_DOMAIN_AUTO, KILN_DOMAIN_ROUNDED, KILN_DOMAIN_ALGEBRAIC };
 
 struct kiln_diff_options {
@@ -369,8 +369,8 @@ struct kiln_diff_report {
    * none does. */
   int64_t program[3], tile_coord[5];
   uint32_t tile_rank;
-  /* The first op whose value differs though its operands agree: its name, its label in the schedule,
-   * the name of its value, its place in the kernel file. */
+  /* The first op whose value differs though its operands agree: its name, its label in the
+   * schedule, the name of its value, its place in the kernel file. */
   const char *op, *op_label, *op_value, *op_file;
   uint32_t op_line, op_column;
   /* Its operands agree and it is a store: what is wrong is where or whether it writes. */

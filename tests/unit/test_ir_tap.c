@@ -1,5 +1,5 @@
-/* Taps (ir/tap.h) and watches (interp.h): a value of one program and iteration becomes an output, and
- * nothing else changes; who wrote an element is told. */
+/* Taps (ir/tap.h) and watches (interp.h): a value of one program and iteration becomes an output,
+ * and nothing else changes; who wrote an element is told. */
 #include "help_gen_ir.h"
 #include "help_rt.h"
 #include "help_run_ir.h"
