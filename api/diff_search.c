@@ -3,10 +3,11 @@
  *
  * One value of one program and iteration at a time becomes an output (ir/tap.h) on both sides. The
  * search is algorithmic debugging by divide and query over the values that the bad one is made of:
- * a value that differs becomes the bad one, a value that agrees takes what only it is made of out of
- * suspicion, and each question halves the suspects as well as it can. Nothing is assumed about how
- * a difference spreads. Through a loop the search goes by bisection over its iterations: between a
- * carried value that agrees and one that differs there is an iteration that makes the difference.
+ * a value that differs becomes the bad one, a value that agrees takes what only it is made of out
+ * of suspicion, and each question halves the suspects as well as it can. Nothing is assumed about
+ * how a difference spreads. Through a loop the search goes by bisection over its iterations:
+ * between a carried value that agrees and one that differs there is an iteration that makes the
+ * difference.
  *
  * A tap changes the schedule. Where the outputs agree once a value is tapped, its agreeing says
  * nothing: it stays unseen, as does a value that cannot be tapped. */
