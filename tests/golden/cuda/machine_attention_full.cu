@@ -187,7 +187,7 @@ attention_full_kernel(
   const bool v8 = threadIdx.x < 256;
   if (v8) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;" ::: "memory");
-    const int v9 = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
+    const int v9 = (int)(v1 >> 7);
     const int v10 = v1 & 127;
     const int v11 = v1 & 31;
     const int v12 = (int)(v10 >> 5);
