@@ -6,9 +6,9 @@
  *   time_machine --dry       reads the modules and recipes and evaluates every launch: needs no GPU
  *
  * --prototype: the prototype's cubins (default build/prototype/cubin; without one only cuBLAS is
- * compared). --variants: other texts (*.tir) of kernels of the same name, judged and timed in the same
- * rounds; only kernels that have one are run, and a table of all ends the output. --quick: short
- * timings. Exit code: 0, or 1 if a result is wrong, 77 without a GPU.
+ * compared). --variants: other texts (*.tir) of kernels of the same name, judged and timed in the
+ * same rounds; only kernels that have one are run, and a table of all ends the output. --quick:
+ * short timings. Exit code: 0, or 1 if a result is wrong, 77 without a GPU.
  *
  * Products are judged by rt_gemm_oracle (double precision, cuBLAS' error as the measure, and exact
  * sums of integers), attentions against attention.cu in double precision; outputs are poisoned,
