@@ -230,7 +230,7 @@ static enum kiln_status lower(void *user) {
     v->schedule.knob[CG_KNOB_SPLIT_K] = opt.schedule.knob[CG_KNOB_SPLIT_K] = 1;
     v->machine = cg_lower(v->tile, &opt, &v->own.arena, &ctx->diags);
   }
-  v->info.lower_ms = api_now_ms() - start;
+  v->info.lower_ms += api_now_ms() - start;
   return v->machine ? KILN_OK : api_failure_since(ctx, before);
 }
 
@@ -257,7 +257,7 @@ static enum kiln_status emit(void *user) {
   cg_emit(v->machine,
           (struct cg_emit_options){.lineinfo = v->lineinfo, .files = &v->own.ctx->diags}, &text);
   v->cuda = sb_str(&text);
-  v->info.emit_ms = api_now_ms() - start;
+  v->info.emit_ms += api_now_ms() - start;
   return KILN_OK;
 }
 
@@ -273,23 +273,10 @@ static struct rt_compile_job job_of(const struct kiln_variant *v) {
                                  .lineinfo = v->lineinfo};
 }
 
-enum kiln_status api_compile(struct kiln_variant *v) {
-  if (v->compiled)
-    return KILN_OK;
-  struct rt_ctx *rt;
-  enum kiln_status st = api_emit(v);
-  if (st == KILN_OK)
-    st = api_runtime(v->own.ctx, &rt);
-  if (st != KILN_OK)
-    return st;
-  struct rt_compile_job job = job_of(v);
-  st = api_from_rt(rt_compile(rt, &job, &v->cubin));
-  if (st != KILN_OK) {
-    rt_compiled_free(&v->cubin);
-    return st;
-  }
-  v->compiled = true;
+/* What one compilation gave. */
+static void take_info(struct kiln_variant *v) {
   const struct recipe *recipe = v->machine->recipe;
+  v->info.registers = v->info.spill_bytes = v->info.smem_bytes = 0;
   for (uint32_t i = 0; i < v->cubin.n_kernels; i++) {
     const struct rt_kernel_info *k = &v->cubin.kernels[i];
     if (k->regs > v->info.registers)
@@ -304,9 +291,79 @@ enum kiln_status api_compile(struct kiln_variant *v) {
       v->info.smem_bytes += recipe->steps.at[i].smem_bytes;
     }
   v->info.cubin_bytes = v->cubin.cubin_size;
-  v->info.nvrtc_ms = v->cubin.compile_ms;
+  v->info.nvrtc_ms += v->cubin.compile_ms;
   v->info.in_helper = !v->cubin.in_process;
+}
+
+static enum kiln_status compile_once(struct kiln_variant *v, struct rt_ctx *rt, bool may_spill) {
+  struct rt_compile_job job = job_of(v);
+  job.max_spill_bytes = may_spill ? UINT32_MAX : 0;
+  enum kiln_status st = api_from_rt(rt_compile(rt, &job, &v->cubin));
+  if (st == KILN_OK)
+    take_info(v);
+  else
+    rt_compiled_free(&v->cubin);
+  return st;
+}
+
+/* What the rule makes of the variant at the next step of the knob `spare` that changes the kernel
+ * and can be lowered; *found: is there one? Otherwise the variant is as it was. */
+static enum kiln_status spare_more(struct kiln_variant *v, bool *found) {
+  struct kiln_context *ctx = v->own.ctx;
+  struct ir_module *machine = v->machine;
+  const char *cuda = v->cuda;
+  struct cg_schedule schedule = v->schedule;
+  enum kiln_status st = KILN_OK;
+  uint32_t said = ctx->diags.list.n;
+  *found = false;
+  while (cg_spare_more(&v->schedule)) {
+    v->machine = NULL;
+    v->cuda = NULL;
+    st = api_emit(v);
+    if (st == KILN_NO_MEMORY || st == KILN_INTERRUPTED)
+      return st;
+    diag_truncate(&ctx->diags, said);
+    *found = st == KILN_OK && !cg_is_same_kernel(v->machine, machine);
+    if (*found)
+      return KILN_OK;
+  }
+  v->machine = machine;
+  v->cuda = cuda;
+  v->schedule = schedule;
   return KILN_OK;
+}
+
+/* ptxas alone knows whether a kernel spills: if it does, and how much to spare is the rule's to
+ * say, the rule is asked for more. */
+enum kiln_status api_compile(struct kiln_variant *v) {
+  if (v->compiled)
+    return KILN_OK;
+  struct rt_ctx *rt;
+  enum kiln_status st = api_emit(v);
+  if (st == KILN_OK)
+    st = api_runtime(v->own.ctx, &rt);
+  if (st != KILN_OK)
+    return st;
+  struct kiln_variant first = *v;
+  bool open = v->tile->stage == IR_TILE_STAGE && v->schedule.knob[CG_KNOB_SPARE] == CG_AUTO;
+  for (bool found = open; (st = compile_once(v, rt, open)) == KILN_OK && v->info.spill_bytes;) {
+    rt_compiled_free(&v->cubin);
+    st = spare_more(v, &found);
+    if (st != KILN_OK)
+      return st;
+    if (found)
+      continue;
+    /* Nothing helps: the message is that of the kernel as it was asked for. */
+    v->machine = first.machine;
+    v->cuda = first.cuda;
+    v->schedule = first.schedule;
+    open = false;
+  }
+  v->compiled = st == KILN_OK;
+  if (st == KILN_OK && v->cuda != first.cuda)
+    api_log(v->own.ctx, KILN_LOG_INFO, "%s: compiled with schedule.spare = %lld, as it spilled",
+            kiln_variant_kernel(v), (long long)v->schedule.knob[CG_KNOB_SPARE]);
+  return st;
 }
 
 enum kiln_status kiln_compile(struct kiln_variant *v, struct kiln_compile_info *info) {

@@ -97,6 +97,10 @@ bool cg_is_knob(const char *key);
 /* Sets a knob by name. On failure says what is legal in *error (kept in `a`) and returns false. */
 bool cg_schedule_set(struct cg_schedule *s, const char *key, int64_t value, struct arena *a,
                      const char **error);
+/* The next step of the knob `spare`, for a kernel that spilled; false: there is none. */
+bool cg_spare_more(struct cg_schedule *s);
+/* Are two lowered modules the same but for what that knob says? */
+bool cg_is_same_kernel(struct ir_module *a, struct ir_module *b);
 
 /* ---- facts (facts.c) ---- */
 

@@ -245,8 +245,13 @@ struct layout *cg_layout_refine(struct arena *a, const struct layout *l, uint32_
   for (uint32_t d = 0; d < l->rank; d++)
     shape[d] = l->shape[d] * (d == dim ? (int64_t)parts : 1);
   struct layout *x = layout_new(a, l->rank, shape);
-  add1(a, x, LAYOUT_REG, parts, dim, 1);
-  for (uint32_t i = 0; i < l->modes.n; i++) {
+  /* Adjacent elements stay one digit: equal layouts are written alike. */
+  const struct layout_mode *first = l->modes.n ? &l->modes.at[0] : NULL;
+  bool joins = first && first->hw == LAYOUT_REG;
+  for (uint32_t d = 0; d < l->rank && joins; d++)
+    joins = first->step[d] == (d == dim);
+  add1(a, x, LAYOUT_REG, joins ? parts * first->extent : parts, dim, 1);
+  for (uint32_t i = joins; i < l->modes.n; i++) {
     struct layout_mode m = l->modes.at[i];
     m.step[dim] *= parts;
     layout_add(a, x, m.hw, m.extent, m.step);

@@ -250,6 +250,8 @@ struct cg_copy cg_open_copy(struct lower *l, const struct cg_access *x, const st
 /* Step `chunk` into the slot that starts at byte `slot`; nothing happens where mask is false. */
 void cg_copy_chunk(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask,
                    struct ir_val chunk);
+/* Must its steps be a rolled loop? */
+bool cg_is_long_copy(const struct cg_copy *c);
 void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask);
 /* Writes tile v, in registers, into a new matrix for a dot: its dim 0 is outer, dim 1 inner; both
  * are at least the tile's, and what lies beyond along k_dim is zero. */

@@ -313,9 +313,11 @@ void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step,
   uint32_t pairs = loads_of_b(d, &single), groups = pairs ? gcd(c.blocks, pairs) : 1;
   uint32_t per_a = c.blocks / groups, per_b = pairs / groups;
   struct ir_builder outer, inner;
-  /* Asynchronous copies go with rows of blocks; staged ones would take registers there. */
+  /* Asynchronous copies go with rows of blocks; staged ones and long ones would take registers
+   * there. */
   uint32_t copies = o && o->c ? o->c->n : 0;
-  uint32_t per_row = copies && o->c->async && copies % c.blocks == 0 ? copies / c.blocks : 0;
+  bool spread = copies && o->c->async && !cg_is_long_copy(o->c) && copies % c.blocks == 0;
+  uint32_t per_row = spread ? copies / c.blocks : 0;
   if (copies && !per_row)
     cg_copy_all(l, o->c, o->slot, o->mask);
   round_operands(l, d, &now);

@@ -15,6 +15,8 @@
 #define CHUNK      16
 #define SLOT_ALIGN 128
 
+enum { UNROLLED_MOST = 8 }; /* asynchronous copies in a row */
+
 static int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
@@ -255,19 +257,24 @@ void cg_copy_chunk(struct lower *l, const struct cg_copy *c, struct ir_val slot,
     copy_staged(l, c, r, at, mask);
 }
 
-/* How many of n accesses are unrolled. Nothing here is held in fragments, so long copies are rolled
- * loops: of asynchronous copies 16 keep addresses in reach of immediates; of staged ones 4 loads
- * are on their way at once without taking the registers that a dot needs. */
-static uint32_t part_of(uint32_t n, bool async) {
-  uint32_t part = async ? 16 : 4;
-  while (n % part)
+bool cg_is_long_copy(const struct cg_copy *c) {
+  return c->n > UNROLLED_MOST;
+}
+
+/* How many of n steps are unrolled. Nothing here is held in fragments, so long copies are rolled
+ * loops, and few of their addresses are there at once: each is a product with a stride, in 64 bits,
+ * which the compiler moves out of all loops where it can. Of staged copies 4 loads are on their way
+ * at once without taking the registers that a dot needs. */
+static uint32_t part_of(const struct cg_copy *c) {
+  uint32_t part = c->async && !cg_is_long_copy(c) ? UNROLLED_MOST : 4;
+  while (c->n % part)
     part--;
   return part;
 }
 
 void cg_copy_all(struct lower *l, const struct cg_copy *c, struct ir_val slot, struct ir_val mask) {
   struct ir_builder saved, rolled;
-  uint32_t part = part_of(c->n, c->async);
+  uint32_t part = part_of(c);
   struct ir_val i = cg_each_rolled(l, c->n / part, &rolled);
   struct ir_val in_part = cg_each(l, part, &saved);
   i = cg_add(l, cg_muli(l, i, part), in_part);

@@ -7,7 +7,8 @@
  *
  * Values that one op computes element by element, or that a loop carries, form a class with one
  * layout. Anchors fix layouts: first the accumulators of dots, in order; then, largest tile first,
- * loads and stores of the classes that are left (blocked, along the contiguous dim). From each
+ * loads and stores of the classes that are left (blocked, along the contiguous dim), and what meets no
+ * memory. From each
  * fixed class layouts spread over reductions, broadcasts, transposes and reshapes to its
  * neighbours. */
 #include "base/check.h"
@@ -212,6 +213,16 @@ static void spread(struct solver *s) {
 
 /* ---- anchors ---- */
 
+/* The tile that an access to memory moves through registers, or none. */
+static struct ir_val moved_by(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (cg_takes_indices(n->opcode))
+    return cg_selected(m, o);
+  return n->opcode == IR_LOAD    ? n->out[0]
+         : n->opcode == IR_STORE ? n->in[n->n_in - 1]
+                                 : (struct ir_val){0};
+}
+
 static const struct layout *dot_layout(struct solver *s, struct ir_op o) {
   struct ir_module *m = s->m;
   const struct ir_opnode *n = ir_op_at(m, o);
@@ -254,12 +265,8 @@ static const struct layout *memory_layout(struct solver *s, uint32_t class) {
     if ((cg_is_reduce(n->opcode) || n->opcode == IR_SCAN_SUM) && s->has_class[n->in[0].id] &&
         find(s, n->in[0].id) == class)
       reduce_axis = (int)ir_attr_int(m, o, IR_ATTR_axis, 0);
-    bool picks = cg_takes_indices(n->opcode);
-    if (n->opcode != IR_LOAD && n->opcode != IR_STORE && !picks)
-      continue;
-    struct ir_val v = n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1];
-    v = picks ? cg_selected(m, o) : v;
-    if (!s->has_class[v.id] || find(s, v.id) != class)
+    struct ir_val v = moved_by(m, o);
+    if (!v.id || !s->has_class[v.id] || find(s, v.id) != class)
       continue;
     int64_t d = ir_attr_int(m, o, IR_ATTR_vdim, 0), w = ir_attr_int(m, o, IR_ATTR_vec, 1);
     votes[d] += n->opcode == IR_STORE ? 2 : 1;
@@ -272,17 +279,31 @@ static const struct layout *memory_layout(struct solver *s, uint32_t class) {
   return cg_layout_blocked(s->a, t.rank, t.dim, vdim, (uint32_t)vec[vdim], s->warps, reduce_axis);
 }
 
-/* The class without a layout that has the largest tile (then the smallest id), or 0. */
-static uint32_t next_class(struct solver *s) {
+/* Classes that meet memory, as representatives: a bit each. */
+static bool *memory_classes(struct solver *s) {
+  bool *meets = ARENA_ARRAY(s->a, bool, s->n);
+  for (uint32_t i = 0; i < s->ops.n; i++) {
+    struct ir_val v = moved_by(s->m, s->ops.at[i]);
+    if (v.id && s->has_class[v.id])
+      meets[find(s, v.id)] = true;
+  }
+  return meets;
+}
+
+/* The class without a layout that has the largest tile (then the smallest id), or 0. Those that meet
+ * memory come first: what lies between them follows from theirs. */
+static uint32_t next_class(struct solver *s, const bool *meets) {
   uint32_t best = 0;
   int64_t most = -1;
+  bool best_meets = false;
   for (uint32_t v = 1; v < s->n; v++) {
     if (!s->has_class[v] || s->parent[v] != v || s->layout[v])
       continue;
     int64_t elems = ir_elems(ir_type_of(s->m, (struct ir_val){v}));
-    if (elems > most) {
+    if (meets[v] != best_meets ? meets[v] : elems > most) {
       most = elems;
       best = v;
+      best_meets = meets[v];
     }
   }
   return best;
@@ -458,7 +479,8 @@ bool cg_pass_assign_layouts(struct ir_module *m, struct ir_pass_ctx *ctx, bool *
       fix(&s, find(&s, ir_op_at(m, s.ops.at[i])->out[0].id), dot_layout(&s, s.ops.at[i]));
       spread(&s);
     }
-  for (uint32_t class; (class = next_class(&s)) != 0; spread(&s))
+  const bool *meets = memory_classes(&s);
+  for (uint32_t class; (class = next_class(&s, meets)) != 0; spread(&s))
     fix(&s, class, memory_layout(&s, class));
   for (uint32_t v = 1; v < s.n; v++)
     if (s.has_class[v])

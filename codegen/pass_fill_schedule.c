@@ -1,9 +1,10 @@
 /* Resolves the knobs of the schedule, and cuts each dot over warps.
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
- * config, but for those of loops (split_k, peel), which are 1 and 0 where they are not there, and
- * `blocks` of kernels without dots, which pass_check_budgets.c sets when it knows the registers;
- * every dot has `warps`. Rules, where nothing is given (figures: H200, bf16 4096^3
+ * config, but for those of loops (split_k, peel), which are 1 and 0 where they are not there,
+ * `spare` where nothing is given up, and `blocks` of kernels without dots, which
+ * pass_check_budgets.c sets when it knows the registers; every dot has `warps`. Rules, where nothing
+ * is given (figures: H200, bf16 4096^3
  * and rows of 1024 to 16384, docs/performance.md):
  *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
  *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as
@@ -17,7 +18,16 @@
  *             (0.61 against 0.51 of cuBLAS for 128x256); two blocks fill each other's (0.57 against
  *             0.53 for 128x128), and the loop costs half the compile time
  *   store     through shared memory where a block is alone: no one computes while it stores; every
- *             store whose path is not pinned takes that */
+ *             store whose path is not pinned takes that
+ *   spare     nothing. What the compiler makes of a kernel is not known here: where it had to
+ *             spill, the kernel is lowered again with the next step (api/variant.c), each with those
+ *             before it:
+ *               1  one block an SM: its threads may have all registers that the block leaves;
+ *                  nothing is loaded ahead
+ *               2  twice the warps: half the fragments each
+ *               3  four times the warps
+ *             up to 16 warps of dots (more have fewer than 128 registers a thread), 32 of others;
+ *             what the caller gave or pinned stays */
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -168,16 +178,20 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   while ((warps < up_to && area > warps * 32 * most) ||
          (warps < 16 && area > warps * 32 * ACC_MOST) || (warps < 4 && blocks >= 8 * warps))
     warps *= 2;
+  for (int64_t step = 2; step <= cg_knob_get(m, CG_KNOB_SPARE) && warps < 16; step++)
+    warps *= 2;
   int64_t fixed = wm > 0 ? wm : wn > 0 ? wn : 1;
   return (uint32_t)round_up(warps, fixed);
 }
 
-static uint32_t free_threads(const struct survey *s) {
+static uint32_t free_threads(struct ir_module *m, const struct survey *s) {
   int64_t bytes = s->widest ? s->widest : 4;
   int64_t per = 64 / bytes, threads = 32;
   while (threads < 512 && threads * per < s->largest_tile)
     threads *= 2;
   while (threads < 1024 && threads * ELEMS_PER_THREAD < s->largest_tile)
+    threads *= 2;
+  for (int64_t step = 2; step <= cg_knob_get(m, CG_KNOB_SPARE) && threads < 1024; step++)
     threads *= 2;
   return (uint32_t)threads;
 }
@@ -208,6 +222,7 @@ static void fill_stages(struct ir_module *m, const struct survey *s) {
 bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   struct survey s = {.scratch = ctx->scratch, .most_macs = -1, .plain = true};
   bool ok = true;
+  bool spares = cg_knob_get(m, CG_KNOB_SPARE) > 0;
   ir_walk(m, m->body, look, &s);
   uint32_t warps = s.dots.n ? dot_warps(m, &s) : 0;
   int64_t wm = cg_knob_get(m, CG_KNOB_WARPS_M), wn = cg_knob_get(m, CG_KNOB_WARPS_N);
@@ -243,13 +258,13 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   }
   put_auto(m, CG_KNOB_WARPS_M, 1);
   put_auto(m, CG_KNOB_WARPS_N, 1);
-  put_auto(m, CG_KNOB_THREADS, s.dots.n ? (int64_t)warps * 32 : (int64_t)free_threads(&s));
-  if (s.dots.n)
-    put_auto(m, CG_KNOB_BLOCKS, warps <= 4 ? 2 : 1);
+  put_auto(m, CG_KNOB_THREADS, s.dots.n ? (int64_t)warps * 32 : (int64_t)free_threads(m, &s));
+  if (s.dots.n || spares)
+    put_auto(m, CG_KNOB_BLOCKS, warps <= 4 && !spares ? 2 : 1);
   fill_stages(m, &s);
   bool alone = cg_knob_get(m, CG_KNOB_BLOCKS) == 1;
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
-  put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone);
+  put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone && !spares);
   put_auto(m, CG_KNOB_STORE, s.dots.n && alone);
   for (uint32_t i = 0; i < s.stores.n; i++)
     if (!ir_get_attr(m, s.stores.at[i], IR_ATTR_path))

@@ -76,6 +76,14 @@ bool cg_schedule_set(struct cg_schedule *s, const char *key, int64_t value, stru
   return true;
 }
 
+bool cg_spare_more(struct cg_schedule *s) {
+  int64_t *spare = &s->knob[CG_KNOB_SPARE];
+  if (*spare >= knobs[CG_KNOB_SPARE].max)
+    return false;
+  *spare = *spare == CG_AUTO ? 1 : *spare + 1;
+  return true;
+}
+
 static struct sym key_of(struct ir_module *m, enum cg_knob k) {
   char key[64] = CG_SCHEDULE_PREFIX;
   strcat(key, knobs[k].text);
@@ -102,6 +110,23 @@ static void put_entry(struct ir_module *m, struct ir_config_entry e) {
 
 void cg_knob_put(struct ir_module *m, enum cg_knob k, int64_t value) {
   put_entry(m, (struct ir_config_entry){.key = key_of(m, k), .kind = IR_CFG_INT, .i = value});
+}
+
+/* The module, which shares all but its config, without a knob. */
+static struct ir_module without(struct ir_module *m, enum cg_knob k) {
+  struct ir_module x = *m;
+  struct sym key = key_of(m, k);
+  x.config.at = ARENA_ARRAY(m->arena, struct ir_config_entry, m->config.n + 1);
+  x.config.n = 0;
+  for (uint32_t i = 0; i < m->config.n; i++)
+    if (m->config.at[i].key.id != key.id)
+      x.config.at[x.config.n++] = m->config.at[i];
+  return x;
+}
+
+bool cg_is_same_kernel(struct ir_module *a, struct ir_module *b) {
+  struct ir_module x = without(a, CG_KNOB_SPARE), y = without(b, CG_KNOB_SPARE);
+  return ir_equal(&x, &y, NULL);
 }
 
 void cg_pin_put(struct ir_module *m, const struct cg_pin *pin) {

@@ -53,6 +53,6 @@ add("swapped", {f32, s32}, "T", "N", function(x, c)
   return bitcast(bitcast(bitcast(x, s8), s4), c.T)
 end)
 add("noise", {s32}, s32, "N", function(x, c)
-  return random_bits(7, cast(x, s64) * 4294967295 + iota(1, c.N), 2) ~ x
+  return random_bits(7, cast(x, s64) * 4294967295 + cast(iota(1, c.N), s64), 2) ~ x
 end)
 return out
