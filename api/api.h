@@ -60,6 +60,7 @@ struct kiln_variant {
   struct ir_module *tile;    /* after the tile passes */
   struct ir_module *traced;  /* as traced or parsed */
   struct ir_module *machine; /* NULL until lowered */
+  struct ir_module *asked;   /* machine as it was asked for, where the compiled one spares more */
   const char *cuda;          /* NULL until emitted */
   bool lineinfo;
   bool compiled;

@@ -360,6 +360,7 @@ enum kiln_status api_compile(struct kiln_variant *v) {
     open = false;
   }
   v->compiled = st == KILN_OK;
+  v->asked = v->machine != first.machine ? first.machine : NULL;
   if (st == KILN_OK && v->cuda != first.cuda)
     api_log(v->own.ctx, KILN_LOG_INFO, "%s: compiled with schedule.spare = %lld, as it spilled",
             kiln_variant_kernel(v), (long long)v->schedule.knob[CG_KNOB_SPARE]);
@@ -402,7 +403,8 @@ static enum kiln_status make_key(void *user) {
   struct kiln_variant *v = c->v;
   struct hasher h;
   struct strbuf ir = {.arena = &v->shown.arena}, options = {.arena = &v->shown.arena};
-  ir_print(v->machine, (struct ir_print_options){0}, &ir);
+  /* What NVRTC makes of the module asked for, spilling or not, follows from the fields below. */
+  ir_print(v->asked ? v->asked : v->machine, (struct ir_print_options){0}, &ir);
   struct rt_compile_job job = job_of(v);
   rt_compile_options_text(&job, &options);
   int major, minor;

@@ -54,6 +54,9 @@ const struct cg_target *cg_find_target(const char *name);
 const struct cg_target *cg_target_for_device(uint32_t cc_major, uint32_t cc_minor);
 /* "sm_80, sm_86, ..." for messages. */
 void cg_list_targets(struct strbuf *out);
+/* Does the target's mma.sync for operands of this dtype (8-bit floats) keep fewer bits of sums than
+ * f32 has? sm_90 and sm_100 make it of conversions to f16, whose sums are f32's. */
+bool cg_mma_sums_short(const struct cg_target *t, enum dtype operand);
 uint32_t cg_gpu_count(void);
 const struct cg_gpu *cg_gpu_at(uint32_t i);
 /* SMs of the largest GPU model of a target; 0: none is known. */

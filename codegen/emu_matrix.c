@@ -1,5 +1,6 @@
 /* Emulator: the matrix unit of a warp. Which lane holds what is in emu_tables.h; what sums claim
  * stands there too. */
+#include "codegen/cg.h"
 #include "codegen/emu_impl.h"
 #include "codegen/emu_tables.h"
 
@@ -129,6 +130,7 @@ void emu_run_unzip(struct emu_agent *a, const struct emu_insn *i) {
 /* Of an instruction: index of element [k][lane] of A (row * k + col), B (row * n + col), D. */
 struct emu_mma_map {
   const struct emu_mma *what;
+  bool short_sums; /* the target's unit keeps few bits of them */
   uint32_t n[3];
   uint16_t at[3][16][EMU_LANES];
 };
@@ -148,6 +150,8 @@ const void *emu_plan_mma(const struct emu *e, struct ir_op o, struct arena *a) {
                    (enum dtype)e->m->res.at[n->res[0]].type.dtype);
   if (!map->what)
     return NULL;
+  const struct cg_target *t = cg_find_target(ir_sym(e->m, e->m->target));
+  map->short_sums = t && cg_mma_sums_short(t, (enum dtype)e->m->res.at[n->res[1]].type.dtype);
   uint32_t width[3] = {map->what->k, map->what->n, map->what->n};
   for (int w = 0; w < 3; w++) {
     map->n[w] = emu_mma_elements(map->what, (enum emu_operand)w);
@@ -280,6 +284,16 @@ static void multiply(const struct emu_mma *w, const double *x, const double *y, 
   }
 }
 
+static void multiply_short(const struct emu_mma *w, const double *x, const double *y, double *d) {
+  double products[MAX_K];
+  for (uint32_t r = 0; r < w->m; r++)
+    for (uint32_t c = 0; c < w->n; c++) {
+      for (uint32_t k = 0; k < w->k; k++)
+        products[k] = x[r * w->k + k] * y[k * w->n + c];
+      d[r * w->n + c] = emu_short_sum(w->k, products, d[r * w->n + c]);
+    }
+}
+
 static void multiply_int(const struct emu_mma *w, const int64_t *x, const int64_t *y, int64_t *d) {
   for (uint32_t r = 0; r < w->m; r++)
     for (uint32_t c = 0; c < w->n; c++) {
@@ -309,7 +323,7 @@ void emu_run_mma(struct emu_agent *a, const struct emu_insn *i) {
   }
   case CELL_INT: multiply_int(w, x.x.i, y.x.i, d.x.i); break;
   case CELL_FLOAT:
-  case CELL_DOUBLE: multiply(w, x.x.f, y.x.f, d.x.f); break;
+  case CELL_DOUBLE: (map->short_sums ? multiply_short : multiply)(w, x.x.f, y.x.f, d.x.f); break;
   case CELL_BOOL: break;
   }
   scatter(a, i, map, &d);

@@ -5,6 +5,9 @@
 
 #include "base/check.h"
 
+#include <limits.h>
+#include <math.h>
+
 /* One row: a shape and the types it takes. `a` and `b` may be any two of a class. */
 enum type_class { T_F16, T_BF16, T_TF32, T_FP8, T_INT8, T_F64 };
 enum acc_class { ACC_F16_F32, ACC_F32, ACC_S32, ACC_F64 };
@@ -22,6 +25,35 @@ static const struct mma_row {
     {{16, 8, 4, 64}, T_F64, ACC_F64},      {{16, 8, 8, 64}, T_F64, ACC_F64},
     {{16, 8, 16, 64}, T_F64, ACC_F64},
 };
+
+enum { SHORT_BITS = 13 };
+
+double emu_short_sum(uint32_t n, const double *products, double acc) {
+  int most = INT_MIN, e;
+  for (uint32_t k = 0; k <= n; k++) {
+    double x = k < n ? products[k] : acc;
+    if (!isfinite(x)) { /* infinities and NaN are kept whatever is cut */
+      double sum = acc;
+      for (uint32_t i = 0; i < n; i++)
+        sum += products[i];
+      return sum;
+    }
+    frexp(x, &e);
+    if (x != 0 && e > most)
+      most = e;
+  }
+  if (most == INT_MIN)
+    return acc;
+  double unit = ldexp(1, most - 1 - SHORT_BITS), sum = trunc(acc / unit);
+  for (uint32_t k = 0; k < n; k++)
+    sum += trunc(products[k] / unit);
+  sum *= unit;
+  if (sum == 0)
+    return 0;
+  frexp(sum, &e);
+  unit = ldexp(1, e - 1 - SHORT_BITS);
+  return trunc(sum / unit) * unit;
+}
 
 static bool in_class(enum type_class c, enum dtype t) {
   switch (c) {

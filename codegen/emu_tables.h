@@ -25,7 +25,10 @@
  *   work). f64 is a chain of IEEE fused multiply-adds. s8, u8: exact, s32 wraps (PTX .satfinite
  *   saturates).
  *   So the emulator's sums equal the GPU's where nothing is cut off: integers with every partial
- *   sum below 2^24 (8-bit floats: 2^13), and in the algebraic domain. It claims nothing more.
+ *   sum below 2^24 (8-bit floats: 2^13), and in the algebraic domain. It claims nothing more, but
+ *   of 8-bit floats, where the unit sums them itself, it cuts as above (emu_short_sum): an H200's
+ *   wgmma gives 2^14 + 1 = 2^14, 2^14 + 3 = 2^14 + 2, 2^15 + 3 = 2^15 (numbers.txt). Which part of
+ *   an instruction's k is summed at once is not known; the emulator takes all of it.
  *   tests/gpu/dump/ measures these limits; its answers stand in tests/data/sm90a/ beside the maps.
  */
 #ifndef KILN_CODEGEN_EMU_TABLES_H
@@ -103,6 +106,10 @@ const char *emu_desc_refuse(uint64_t bits);
  * bytes: of an element. mn_major: the instruction's transpose bit of the operand. */
 uint32_t emu_desc_address(const struct emu_desc *d, uint32_t bytes, bool mn_major, uint32_t mn,
                           uint32_t k);
+
+/* acc + the sum of n products as a unit with short sums gives it: all cut towards zero to 13 bits
+ * behind the leading bit of the largest, then summed; the sum cut alike. */
+double emu_short_sum(uint32_t n, const double *products, double acc);
 
 /* ---- emu_smem.c: tensor maps --------------------------------------------------------------- */
 

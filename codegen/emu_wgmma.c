@@ -368,6 +368,18 @@ static void take_a(const struct plan *p, const struct emu_frag *f, uint32_t at, 
 
 /* ---- products ---- */
 
+/* 8-bit floats, whose sums are short. */
+static void multiply_short(const struct emu_wgmma *w, const union number *x, const union number *y,
+                           union number *d) {
+  double products[MAX_K];
+  for (uint32_t r = 0; r < ROWS; r++)
+    for (uint32_t n = 0; n < w->n; n++) {
+      for (uint32_t k = 0; k < w->k; k++)
+        products[k] = x[r * w->k + k].f * y[k * w->n + n].f;
+      d[r * w->n + n].f = emu_short_sum(w->k, products, d[r * w->n + n].f);
+    }
+}
+
 static void multiply(const struct emu_wgmma *w, enum cell c, const union number *x,
                      const union number *y, union number *d) {
   if (c == CELL_PAYLOAD) {
@@ -375,6 +387,10 @@ static void multiply(const struct emu_wgmma *w, enum cell c, const union number 
     int64_t first[ROWS * MAX_N];
     memcpy(first, d, sizeof *first * (w->n * ROWS < all ? w->n * ROWS : all));
     interp_algebra_dot(ROWS, w->k, w->n, &x->i, &y->i, first, &d->i);
+    return;
+  }
+  if (c == CELL_FLOAT && (w->a == DT_E4M3 || w->a == DT_E5M2)) {
+    multiply_short(w, x, y, d);
     return;
   }
   for (uint32_t r = 0; r < ROWS; r++)

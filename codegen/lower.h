@@ -46,9 +46,17 @@ struct cg_lval {
   uint32_t frag;
   struct cg_smem *smem;
   const struct cg_view *view; /* of a view, which is of no kind */
+  struct cg_reading *reading; /* INLINE: of a load whose elements are read where they are used */
   /* The element computed last, for readers within one register's evaluation. */
   uint32_t memo_epoch, memo_reg;
   struct ir_val memo;
+};
+
+/* The registers that cg_eval_run evaluates, and which of them it is at. */
+struct cg_run {
+  struct ir_val first; /* id 0: none */
+  uint32_t n, at;
+  uint32_t number; /* of the run, from 1 */
 };
 
 struct lower {
@@ -70,6 +78,7 @@ struct lower {
   struct map coords;      /* (layout, dim) -> this thread's base coordinate */
   struct map consts;      /* (dtype, value) -> constant in the prologue */
   uint32_t epoch;
+  struct cg_run run; /* lower_eval.c */
   uint32_t n_names;
   uint32_t open_pipe; /* lower_smem.c: copies of loads in a row, not yet waited for */
 };
@@ -158,6 +167,9 @@ void cg_eval_run(struct lower *l, struct ir_val v, struct ir_val r, uint32_t lay
 /* The layout v is read in by an op that takes it as it is. */
 uint32_t cg_layout_of(const struct lower *l, struct ir_val v);
 /* Writes all of v into a fragment of its layout. */
+/* Does computing v read memory and no fragment, so that a loop over its registers need not be
+ * unrolled? The widest access of its loads. */
+bool cg_reads_memory_alone(struct lower *l, struct ir_val v, uint32_t *width);
 void cg_fill_frag(struct lower *l, uint32_t frag, struct ir_val v, uint32_t layout);
 /* v as a fragment of its own, new unless it is one. */
 uint32_t cg_materialize(struct lower *l, struct ir_val v, const char *name);
@@ -211,6 +223,10 @@ void cg_gload(struct lower *l, struct ir_val ptr, struct ir_val mask, struct ir_
               uint32_t n, struct ir_val *out);
 struct ir_val cg_pad_value(struct lower *l, struct ir_op load);
 void cg_lower_load(struct lower *l, struct ir_op o);
+/* A load of path `direct`: element r; a run of elements is read at once. */
+struct ir_val cg_read_element(struct lower *l, struct cg_reading *x, struct ir_val r);
+/* Elements that such a load reads in one access. */
+uint32_t cg_reading_width(const struct cg_reading *x);
 void cg_lower_store(struct lower *l, struct ir_op o);
 
 /* ---- lower_gather.c ---- */
@@ -302,11 +318,13 @@ struct cg_dot {
   uint32_t acc_layout;
   const struct ir_mma *mma; /* NULL: multiply-adds */
   struct cg_mma_atom atom;
-  bool splits; /* tf32x3 */
+  bool splits;   /* tf32x3 */
+  bool promotes; /* each instruction's sum is added by itself */
   const struct cg_smem *x[2];
   struct ir_val slot[2];    /* byte offset of the slot of each */
   bool k_inner[2];          /* is the operand's contiguous dim k? */
   uint32_t frag[2], low[2]; /* operand fragments, and of what tf32 cuts off; made by *_open */
+  uint32_t part;            /* promotes: the sum of one instruction, the same */
   struct ir_val thread_offset[2][4];
 };
 void cg_lower_dot(struct lower *l, struct ir_op o);
@@ -331,8 +349,6 @@ struct cg_overlap {
 };
 void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step, struct ir_val next,
                     const struct cg_overlap *o);
-/* k rounded up to what the dot's instruction takes. */
-int64_t cg_dot_k_pad(const struct ir_module *m, struct ir_op dot, int64_t k);
 
 /* ---- lower_control.c, lower_loop.c ---- */
 void cg_lower_block(struct lower *l, struct ir_block b); /* without its terminator */

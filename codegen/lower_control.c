@@ -332,7 +332,7 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_if(l, o);
   else if (c == IR_WHILE)
     cg_lower_while(l, o);
-  else if (c == IR_LOAD && !str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag"))
+  else if (c == IR_LOAD && !cg_goes_to_registers(m, o))
     cg_lower_smem_load(l, o);
   else if (c == IR_LOAD)
     cg_lower_load(l, o);

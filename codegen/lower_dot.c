@@ -2,16 +2,6 @@
 #include "base/check.h"
 #include "codegen/lower.h"
 
-static int64_t round_up(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
-
-int64_t cg_dot_k_pad(const struct ir_module *m, struct ir_op dot, int64_t k) {
-  const struct ir_mma *x = cg_mma_of(m, dot);
-  enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, dot)->in[0]).dtype;
-  return round_up(k, x ? (int64_t)x->k : 16 / dtype_bytes(t, 1));
-}
-
 static void open_operand(struct lower *l, struct cg_dot *d, int i) {
   struct ir_module *m = l->m;
   struct ir_val v = ir_op_at(m, d->op)->in[i];
@@ -59,6 +49,8 @@ void cg_open_dot(struct lower *l, struct ir_op o, struct cg_dot *d) {
   if (d->mma)
     d->atom = cg_mma_atom_of(m, o);
   d->splits = str_eq(cg_attr_word(m, o, IR_ATTR_prec), "tf32x3");
+  d->promotes = str_eq(cg_attr_word(m, o, IR_ATTR_prec), "promoted") && d->mma &&
+                cg_mma_sums_short(l->target, d->mma->a);
   d->acc_layout = cg_layout_of(l, ir_op_at(m, o)->out[0]);
   open_operand(l, d, 0);
   open_operand(l, d, 1);

@@ -24,7 +24,8 @@
  *   pairs      k0 of 4   k2 of 4   the same, h1         4 (l % 8 / 2) + l % 2 + ..  m, n
  *
  * f32 operands are rounded to tf32 where they are used; tf32x3 keeps what that cuts off in
- * fragments of their own and adds low . high and high . low. */
+ * fragments of their own and adds low . high and high . low. Where sums of the unit are short and the
+ * kernel wants them promoted, an instruction sums into zeros and that is added by itself. */
 #include "base/check.h"
 #include "codegen/lower.h"
 
@@ -154,8 +155,18 @@ static void unzip(struct lower *l, uint32_t frag, struct ir_val index, int64_t c
   cg_set_int(l->m, o, IR_ATTR_count, count);
 }
 
+/* A block of the accumulator for each warp: which of its elements lies where does not matter. */
+static uint32_t new_part(struct lower *l, const struct cg_dot *d) {
+  const struct cg_mma_atom atom = {.m = d->mma->m, .k = d->mma->k, .per = d->atom.per};
+  int64_t dims[2] = {d->mma->m * (int64_t)d->w.rows, 8 * (int64_t)d->w.cols};
+  const struct layout *x = cg_layout_mma_acc(l->a, dims[0], dims[1], d->w, &atom);
+  return cg_new_frag(l, "part", ir_tile(d->mma->acc, 2, dims), ir_add_layout(l->m, x));
+}
+
 void cg_mma_open(struct lower *l, struct cg_dot *d) {
   uint32_t steps = cg_mma_steps(d) > 1 ? 2 : 1;
+  if (d->promotes)
+    d->part = new_part(l, d);
   for (int i = 0; i < 2; i++) {
     for (uint32_t low = 0; low < (d->splits ? 2u : 1u); low++) {
       uint32_t n = low ? 1 : steps;
@@ -284,9 +295,22 @@ static void issue_row(struct lower *l, const struct cg_dot *d, const struct step
     in[0] = cg_muli(l, cg_add(l, cg_muli(l, i, c.n8), j), block_elems(d, 2));
     in[1] = cg_add(l, term == 0 ? zero : x->base[0], cg_muli(l, i, block_elems(d, 0)));
     in[2] = cg_add(l, term == 1 ? zero : x->base[1], cg_muli(l, j, block_elems(d, 1)));
+    struct ir_val to = in[0];
+    if (d->promotes) {
+      cg_ffill(l, d->part, cg_zero_of(l, d->mma->acc));
+      in[0] = zero;
+      res[0] = d->part;
+    }
     struct ir_op o = ir_build(&l->b, IR_MMA, 3, in, 0, NULL);
     ir_set_res(l->m, o, 3, res);
     cg_set_word(l->m, o, IR_ATTR_shape, d->mma->shape);
+    for (uint32_t e = 0; d->promotes && e < block_elems(d, 2); e++) {
+      struct ir_val at = cg_addi(l, to, e), terms[2];
+      terms[0] = cg_fget(l, d->acc, at);
+      terms[1] = cg_fget(l, d->part, cg_s32(l, e));
+      struct ir_val sum = ir_build1(&l->b, IR_ADD, ir_scalar(d->mma->acc), 2, terms);
+      cg_fput(l, d->acc, at, 1, &sum);
+    }
     cg_end_each(l, saved);
   }
 }

@@ -81,6 +81,8 @@ static struct ir_val eval_op(struct lower *l, struct ir_val v, struct ir_val r, 
   struct ir_module *m = l->m;
   struct ir_op o = ir_value_at(m, v)->def;
   const struct ir_opnode *n = ir_op_at(m, o);
+  if (n->opcode == IR_LOAD)
+    return cg_read_element(l, l->val[v.id].reading, r);
   if (n->opcode == IR_SPLAT)
     return cg_scalar(l, n->in[0]);
   if (n->opcode == IR_IOTA) {
@@ -132,10 +134,31 @@ static struct ir_val without_rounding(const struct lower *l, struct ir_val v, en
 void cg_eval_run(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout, uint32_t n,
                  struct ir_val *out) {
   struct ir_val from = without_rounding(l, v, (enum dtype)ir_type_of(l->m, v).dtype);
+  l->run = (struct cg_run){.first = r, .n = n, .number = l->run.number + 1};
   for (uint32_t i = 0; i < n; i++) {
     cg_next_reg(l);
+    l->run.at = i;
     out[i] = cg_eval(l, from, cg_addi(l, r, i), layout);
   }
+  l->run.first = (struct ir_val){0};
+}
+
+bool cg_reads_memory_alone(struct lower *l, struct ir_val v, uint32_t *width) {
+  const struct cg_lval *x = &l->val[v.id];
+  if (x->kind == CG_LV_SCALAR || ir_type_of(l->m, v).kind != IR_TILE)
+    return true;
+  if (x->kind != CG_LV_INLINE)
+    return false;
+  if (x->reading) {
+    uint32_t w = cg_reading_width(x->reading);
+    *width = w > *width ? w : *width;
+    return true;
+  }
+  const struct ir_opnode *n = ir_op_at(l->m, ir_value_at(l->m, v)->def);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (!cg_reads_memory_alone(l, n->in[i], width))
+      return false;
+  return true;
 }
 
 void cg_fill_frag(struct lower *l, uint32_t frag, struct ir_val v, uint32_t layout) {

@@ -289,7 +289,7 @@ static bool open_ring(struct lower *l, struct ir_op o, struct ring *x) {
   x->pipe = cg_new_pipe(l, x->slots);
   IR_EACH_OP (m, x->body, load) {
     if (ir_op_at(m, load)->opcode != IR_LOAD || ir_op_at(m, load)->sched.stage != 0 ||
-        str_eq(cg_attr_word(m, load, IR_ATTR_path), "frag"))
+        cg_goes_to_registers(m, load))
       continue;
     struct ahead a = open_ahead(l, x, load);
     VEC_PUSH(l->a, &x->loads, a);

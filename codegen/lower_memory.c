@@ -237,6 +237,44 @@ static bool in_dot_loop(const struct lower *l, struct ir_op o) {
   return false;
 }
 
+/* ---- loads whose elements are read where they are used ---- */
+
+struct cg_reading {
+  struct cg_access x;
+  struct cg_place p;
+  struct ir_val other;
+  uint32_t width;
+  uint32_t run; /* the run that `at` holds */
+  struct ir_val at[16];
+};
+
+uint32_t cg_reading_width(const struct cg_reading *x) {
+  return x->width;
+}
+
+static void read(struct lower *l, const struct cg_reading *x, struct ir_val r, uint32_t n,
+                 struct ir_val *out) {
+  struct ir_val mask = cg_place_mask(l, &x->x, &x->p, r);
+  cg_gload(l, cg_place_ptr(l, &x->x, &x->p, r), mask, x->other, n, out);
+}
+
+struct ir_val cg_read_element(struct lower *l, struct cg_reading *x, struct ir_val r) {
+  const struct cg_run *run = &l->run;
+  if (!run->first.id) {
+    read(l, x, r, 1, &x->at[0]);
+    x->run = 0;
+    return x->at[0];
+  }
+  if (x->run != run->number) {
+    /* Runs start at multiples of their length, which is a power of two. */
+    uint32_t w = x->width < run->n ? x->width : run->n;
+    for (uint32_t i = 0; i < run->n; i += w)
+      read(l, x, cg_addi(l, run->first, i), w, x->at + i);
+    x->run = run->number;
+  }
+  return x->at[run->at];
+}
+
 void cg_lower_load(struct lower *l, struct ir_op o) {
   struct ir_val v = ir_op_at(l->m, o)->out[0];
   uint32_t layout = cg_layout_of(l, v);
@@ -244,6 +282,13 @@ void cg_lower_load(struct lower *l, struct ir_op o) {
   cg_bind_access(l, &x);
   struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
   struct ir_val other = cg_pad_value(l, o), out[16];
+  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_path), "direct")) {
+    struct cg_reading *reading = ARENA_NEW(l->a, struct cg_reading);
+    *reading = (struct cg_reading){x, p, other, access_width(l, &x, layout), 0, {{0}}};
+    l->val[v.id].kind = CG_LV_INLINE;
+    l->val[v.id].reading = reading;
+    return;
+  }
   uint32_t frag = cg_new_frag(l, "x", x.tile, layout);
   uint32_t n = cg_frag_elems(l, frag), w = access_width(l, &x, layout);
   uint32_t put = cg_put_width(l, frag), chunk = w > put ? w : put;

@@ -28,7 +28,7 @@ static void set_int(struct ir_attr *a, enum ir_attr_key key, int64_t i) {
 struct cg_smem *cg_new_smem(struct lower *l, const char *name, enum dtype t, int64_t outer,
                             int64_t inner, uint32_t slots, uint32_t pipe) {
   struct cg_smem *s = ARENA_NEW(l->a, struct cg_smem);
-  int64_t chunks = round_up(inner * dtype_bytes(t, 1), CHUNK) / CHUNK;
+  int64_t chunks = cg_matrix_pitch(t, inner) / CHUNK;
   s->dtype = t;
   s->outer = outer;
   s->inner = inner;
@@ -40,11 +40,9 @@ struct cg_smem *cg_new_smem(struct lower *l, const char *name, enum dtype t, int
   if ((chunks & (chunks - 1)) == 0) {
     s->mask = chunks >= 8 ? 7 : (uint32_t)chunks - 1;
     s->shift = chunks >= 8 ? 0 : chunks == 4 ? 1 : 2;
-  } else {
-    chunks |= 1;
   }
   s->pitch = chunks * CHUNK;
-  s->slot_bytes = round_up(outer * s->pitch, SLOT_ALIGN);
+  s->slot_bytes = cg_matrix_bytes(t, outer, inner);
   int64_t dims[2] = {outer, inner}, swizzle[2] = {s->shift, s->mask};
   s->buf = cg_new_buf(l, name, ir_tile(t, 2, dims), s->slot_bytes * slots, SLOT_ALIGN);
   struct ir_res *r = &l->m->res.at[s->buf];
@@ -132,35 +130,18 @@ void cg_wait(struct lower *l, uint32_t pipe, uint32_t pending) {
 struct cg_smem *cg_smem_for_load(struct lower *l, struct ir_op load, uint32_t slots,
                                  uint32_t pipe) {
   struct ir_module *m = l->m;
-  struct ir_val v = ir_op_at(m, load)->out[0];
-  struct ir_type t = ir_type_of(m, v);
-  /* The dot that reads it, and as which operand: through transposes and reshapes. */
-  uint32_t i = l->uses.first[v.id];
-  struct cg_use use = l->uses.list.at[i];
-  while (ir_op_at(m, use.op)->opcode != IR_DOT)
-    use = l->uses.list.at[l->uses.first[ir_op_at(m, use.op)->out[0].id]];
-  const struct ir_opnode *dot = ir_op_at(m, use.op);
-  struct cg_operand_source src = cg_trace_operand(m, dot->in[use.operand]);
-  int k_dim = src.dim[use.operand == 0 ? 1 : 0], mn_dim = src.dim[use.operand];
-  enum dtype dt = (enum dtype)t.dtype;
-  int64_t k = k_dim < 0 ? 1 : t.dim[k_dim], mn = mn_dim < 0 ? 1 : t.dim[mn_dim];
-  int64_t k_pad = cg_dot_k_pad(m, use.op, k);
-  uint32_t acc = cg_layout_of(l, dot->out[0]);
-  int64_t mn_pad = cg_layout_cover(cg_layout_at(l, acc), use.operand);
-  int vdim = (int)ir_attr_int(m, load, IR_ATTR_vdim, 0);
-  /* Where the contiguous dim is neither (a unit dim), k is inner. */
-  bool k_inner = vdim == k_dim || vdim != mn_dim;
-  int64_t step = CHUNK / dtype_bytes(dt, 1);
+  struct cg_use use = cg_dot_of_load(m, &l->uses, load);
+  const struct layout *acc = cg_layout_at(l, cg_layout_of(l, ir_op_at(m, use.op)->out[0]));
+  struct cg_matrix x = cg_matrix_of_load(m, load, use, acc);
+  enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, load)->out[0]).dtype;
   uint32_t arg = 0;
   ir_view_arg(m, ir_op_at(m, load)->in[0], &arg);
   const char *name = ir_sym(m, m->args.at[arg].name);
-  struct cg_smem *s = k_inner
-                          ? cg_new_smem(l, name, dt, mn_pad, round_up(k_pad, step), slots, pipe)
-                          : cg_new_smem(l, name, dt, k_pad, round_up(mn_pad, step), slots, pipe);
-  s->outer_dim = k_inner ? mn_dim : k_dim;
-  s->inner_dim = k_inner ? k_dim : mn_dim;
-  s->fill_outer = k_inner ? mn : k_pad;
-  s->fill_inner = k_inner ? k_pad : mn;
+  struct cg_smem *s = cg_new_smem(l, name, t, x.outer, x.inner, slots, pipe);
+  s->outer_dim = x.outer_dim;
+  s->inner_dim = x.inner_dim;
+  s->fill_outer = x.fill_outer;
+  s->fill_inner = x.fill_inner;
   return s;
 }
 
@@ -289,7 +270,7 @@ static bool next_joins(const struct lower *l, struct ir_op o) {
   for (o = ir_op_at(m, o)->next; o.id; o = ir_op_at(m, o)->next) {
     const struct ir_opnode *n = ir_op_at(m, o);
     if (n->opcode == IR_LOAD)
-      return !str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag");
+      return !cg_goes_to_registers(m, o);
     bool scalar = n->n_out == 1 && ir_type_of(m, n->out[0]).kind == IR_SCALAR &&
                   (n->opcode == IR_CONST || cg_is_elementwise(n->opcode));
     if (!scalar && n->opcode != IR_TRANSPOSE && n->opcode != IR_RESHAPE && n->opcode != IR_SPLAT)
@@ -341,6 +322,14 @@ void cg_zero_padding(struct lower *l, const struct cg_smem *s, struct ir_type t,
   cg_end_each(l, saved);
 }
 
+/* Of n accesses of `step` elements each, how many are unrolled. */
+static uint32_t part_of_reads(uint32_t n, uint32_t step) {
+  uint32_t part = step >= 8 ? 2 : 4;
+  while (n % part)
+    part--;
+  return part;
+}
+
 struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *name, int64_t outer,
                                  int64_t inner, int k_dim) {
   struct ir_type t = ir_type_of(l->m, v);
@@ -349,20 +338,28 @@ struct cg_smem *cg_write_operand(struct lower *l, struct ir_val v, const char *n
   struct cg_smem *s = cg_new_smem(l, name, dt, outer, round_up(inner, chunk), 1, 0);
   uint32_t layout = cg_layout_of(l, v);
   const struct layout *lay = cg_layout_at(l, layout);
-  uint32_t w = cg_aligned_run(lay, 1, (uint32_t)chunk);
+  uint32_t w = cg_aligned_run(lay, 1, (uint32_t)chunk), step = 1;
   while (w > 1 && t.dim[1] % w)
     w /= 2;
-  struct ir_builder saved;
-  struct ir_val r = cg_muli(l, cg_each(l, layout_extent(lay, LAYOUT_REG) / w, &saved), w);
-  struct ir_val mask = cg_is_writer(l, layout), c[2], out[16];
-  for (uint32_t d = 0; d < 2; d++) {
-    c[d] = cg_coord(l, layout, d, r);
-    if (cg_layout_cover(lay, d) > t.dim[d])
-      mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, c[d], cg_s32(l, t.dim[d])));
+  /* What is computed from memory alone needs no registers but those of a step: few at a time. */
+  bool rolls = cg_reads_memory_alone(l, v, &step);
+  step = step > w ? step : w;
+  uint32_t n = layout_extent(lay, LAYOUT_REG) / step, part = rolls ? part_of_reads(n, step) : n;
+  struct ir_builder saved, rolled;
+  struct ir_val i = cg_each_rolled(l, n / part, &rolled), in_part = cg_each(l, part, &saved);
+  struct ir_val r = cg_muli(l, cg_add(l, cg_muli(l, i, part), in_part), step), out[16];
+  cg_eval_run(l, v, r, layout, step, out);
+  for (uint32_t e = 0; e < step; e += w) {
+    struct ir_val at = cg_addi(l, r, e), mask = cg_is_writer(l, layout), c[2];
+    for (uint32_t d = 0; d < 2; d++) {
+      c[d] = cg_coord(l, layout, d, at);
+      if (cg_layout_cover(lay, d) > t.dim[d])
+        mask = cg_op2(l, IR_AND, mask, cg_cmp(l, IR_LT, c[d], cg_s32(l, t.dim[d])));
+    }
+    cg_sstore(l, s, cg_smem_addr(l, s, c[0], c[1]), mask, w, out + e);
   }
-  cg_eval_run(l, v, r, layout, w, out);
-  cg_sstore(l, s, cg_smem_addr(l, s, c[0], c[1]), mask, w, out);
   cg_end_each(l, saved);
+  cg_end_each(l, rolled);
   cg_zero_padding(l, s, t, k_dim);
   return s;
 }

@@ -57,12 +57,38 @@ struct cg_operand_source {
   int dim[2];        /* dims of the loaded tile that are the operand's dims 0 and 1 */
 };
 struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_val v);
+/* Does a load whose path is chosen end in registers, not in shared memory for dots? */
+bool cg_goes_to_registers(const struct ir_module *m, struct ir_op load);
+/* The dot one of whose operands is computed from the load, element by element, if nothing else reads
+ * it and nothing is written in between; or none. Such a load may be read where that is computed. */
+struct ir_op cg_only_computes(const struct ir_module *m, const struct cg_uses *u,
+                              struct ir_op load);
 /* Is v read by dots alone (through transposes and unit reshapes), as loaded? Such values have no
  * fragment. */
 bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct ir_val v);
 
 /* May split_k cut the kernel's main loop? Says which one that is. */
 bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop);
+
+/* ---- matrix.c: operands of dots in shared memory, as loaded ---- */
+
+/* k rounded up to what the dot's instruction takes. */
+int64_t cg_dot_k_pad(const struct ir_module *m, struct ir_op dot, int64_t k);
+/* Bytes from a row of `inner` elements to the next, of a matrix of such rows. */
+int64_t cg_matrix_pitch(enum dtype t, int64_t inner);
+int64_t cg_matrix_bytes(enum dtype t, int64_t outer, int64_t inner);
+struct cg_matrix {
+  int64_t outer, inner;           /* elements, padding included */
+  int outer_dim, inner_dim;       /* dims of the loaded tile; -1: a unit dim */
+  int64_t fill_outer, fill_inner; /* what a copy writes: the tile, and zeros up to k's padding */
+};
+/* The dot that reads a load of shared memory, through transposes and reshapes. */
+struct cg_use cg_dot_of_load(const struct ir_module *m, const struct cg_uses *u, struct ir_op load);
+/* Of such a load; acc: the layout of the dot's accumulator. */
+struct cg_matrix cg_matrix_of_load(const struct ir_module *m, struct ir_op load, struct cg_use use,
+                                   const struct layout *acc);
+/* The layout of a dot's accumulator, once it is cut over warps (pass_assign_layouts.c). */
+const struct layout *cg_dot_layout(struct ir_module *m, struct arena *a, struct ir_op dot);
 
 const struct cg_target *cg_target_of(const struct ir_module *m);
 /* The word a SYM attribute holds, or "". */

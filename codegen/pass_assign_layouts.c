@@ -223,15 +223,14 @@ static struct ir_val moved_by(const struct ir_module *m, struct ir_op o) {
                                  : (struct ir_val){0};
 }
 
-static const struct layout *dot_layout(struct solver *s, struct ir_op o) {
-  struct ir_module *m = s->m;
+const struct layout *cg_dot_layout(struct ir_module *m, struct arena *a, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(m, o);
   struct ir_type t = ir_type_of(m, n->out[0]);
   const struct ir_attr *w = ir_get_attr(m, o, IR_ATTR_warps);
   struct cg_warps warps = {(uint32_t)w->ints[0], (uint32_t)w->ints[1]};
   if (cg_mma_of(m, o)) {
     struct cg_mma_atom atom = cg_mma_atom_of(m, o);
-    return cg_layout_mma_acc(s->a, t.dim[0], t.dim[1], warps, &atom);
+    return cg_layout_mma_acc(a, t.dim[0], t.dim[1], warps, &atom);
   }
   /* Adjacent rows where a lies with rows adjacent, so that one read fetches several; else rows that
    * alternate between lanes, so that their reads fall into different banks. */
@@ -246,7 +245,7 @@ static const struct layout *dot_layout(struct solver *s, struct ir_op o) {
       adjacent[i] = i == 1; /* written row by row: b has its columns adjacent */
   }
   uint32_t vec = (uint32_t)(16 / dtype_bytes((enum dtype)t.dtype, 1));
-  return cg_layout_fma_acc(s->a, t.dim[0], t.dim[1], warps, adjacent[0], adjacent[1], vec);
+  return cg_layout_fma_acc(a, t.dim[0], t.dim[1], warps, adjacent[0], adjacent[1], vec);
 }
 
 /* A blocked layout for a class: along the dim that most of its accesses (stores count twice) have
@@ -406,7 +405,7 @@ static void insert_converts(struct solver *s, struct ir_op o) {
     if (l && layout_of(s, n.out[0]))
       makes_result(s, o, forward(s, o, l));
   } else if (n.opcode == IR_DOT) {
-    const struct layout *l = dot_layout(s, o);
+    const struct layout *l = cg_dot_layout(m, s->a, o);
     want_operand(s, o, 2, l);
     makes_result(s, o, l);
   } else if (n.opcode == IR_STORE) {
@@ -476,7 +475,7 @@ bool cg_pass_assign_layouts(struct ir_module *m, struct ir_pass_ctx *ctx, bool *
     tie_op(&s, s.ops.at[i]);
   for (uint32_t i = 0; i < s.ops.n; i++)
     if (ir_op_at(m, s.ops.at[i])->opcode == IR_DOT) {
-      fix(&s, find(&s, ir_op_at(m, s.ops.at[i])->out[0].id), dot_layout(&s, s.ops.at[i]));
+      fix(&s, find(&s, ir_op_at(m, s.ops.at[i])->out[0].id), cg_dot_layout(m, s.a, s.ops.at[i]));
       spread(&s);
     }
   const bool *meets = memory_classes(&s);

@@ -4,7 +4,8 @@
  * has an instruction (inst) and a path per operand: `smem`, a load that lands in shared memory as
  * it is; `computed`, a tile in registers that its consumers write to shared memory. Every load has
  * a path: `cp_async` and `staged` (through registers, where alignment or the pad value forbids the
- * former) feed dots alone; `frag` goes to registers. A load that both kinds of users read is there
+ * former) feed dots alone; `frag` goes to registers (pass_fill_schedule.c may make it `direct`: read
+ * where a dot's operand is computed). A load that both kinds of users read is there
  * twice. What is pinned stays, or is refused where it cannot be. */
 #include "codegen/pass.h"
 #include "ir/range.h"
@@ -31,7 +32,8 @@ static void cast_operand(struct ir_module *m, struct ir_op dot, uint32_t i, enum
 }
 
 /* Dots of dtypes that no instruction takes, as dots of others that hold every value of theirs:
- * 4-bit integers in 8 bits; 8-bit floats, where the target has no good instruction, in f16; and
+ * 4-bit integers in 8 bits; 8-bit floats, where the target has no good instruction or one that sums
+ * in fewer bits than the kernel allows, in f16; and
  * where these have an f16 accumulator, that in f32, rounded once. */
 static void widen_operands(struct ir_module *m, struct ir_op o) {
   const struct cg_target *t = cg_target_of(m);
@@ -39,7 +41,10 @@ static void widen_operands(struct ir_module *m, struct ir_op o) {
    * there is where a dot does not add to what a loop carries. */
   struct ir_val acc = ir_op_at(m, o)->in[2];
   bool carried = !ir_value_at(m, acc)->def.id;
-  bool fp8_unit = (t->features & CG_FP8_MMA) && (carried || !cg_mma_converts(m, DT_E4M3));
+  const char *prec = cg_attr_word(m, o, IR_ATTR_prec);
+  bool short_sums = str_eq(prec, "promoted") || str_eq(prec, "fast"); /* are allowed */
+  bool fp8_unit =
+      (t->features & CG_FP8_MMA) && (cg_mma_converts(m, DT_E4M3) ? carried : short_sums);
   bool fp8 = false;
   for (uint32_t i = 0; i < 2; i++) {
     enum dtype d = dtype_of(m, ir_op_at(m, o)->in[i]);
@@ -49,6 +54,8 @@ static void widen_operands(struct ir_module *m, struct ir_op o) {
     else if ((d == DT_E4M3 || d == DT_E5M2) && !fp8_unit)
       cast_operand(m, o, i, DT_F16);
   }
+  if (fp8 && !fp8_unit && *prec) /* f16 has one way to be summed */
+    cg_set_word(m, o, IR_ATTR_prec, "ieee");
   if (fp8 && fp8_unit && dtype_of(m, ir_op_at(m, o)->in[2]) == DT_F16)
     cast_operand(m, o, 2, DT_F32);
 }
@@ -149,10 +156,11 @@ static bool choose_operand(struct ir_module *m, struct chooser *c, struct ir_op 
   if (str_eq(pinned, "smem") && !loaded)
     return refuse_pin(m, ctx, dot, i ? "b_path" : "a_path",
                       "the operand is no tile as it was loaded: it can only be `computed`");
-  if (str_eq(pinned, "smem") && str_eq(load_pinned, "frag"))
+  if (str_eq(pinned, "smem") && (str_eq(load_pinned, "frag") || str_eq(load_pinned, "direct")))
     return refuse_pin(m, ctx, s.load, "path",
                       "the dot that reads it is pinned to shared memory as loaded");
-  if (!loaded || str_eq(pinned, "computed") || str_eq(load_pinned, "frag")) {
+  bool to_regs = str_eq(load_pinned, "frag") || str_eq(load_pinned, "direct");
+  if (!loaded || str_eq(pinned, "computed") || to_regs) {
     cg_set_word(m, dot, key, "computed");
     return true;
   }
@@ -180,6 +188,14 @@ static bool choose_rest(struct ir_module *m, struct chooser *c, struct ir_op o) 
     if (c->fed.at[i].id == o.id)
       return true;
     shared = shared || str_eq(cg_attr_word(m, c->fed.at[i], IR_ATTR_label), label);
+  }
+  if (str_eq(pinned, "direct")) {
+    struct cg_uses u = cg_collect_uses(m, c->ctx->scratch);
+    if (!cg_only_computes(m, &u, o).id)
+      return refuse_pin(m, c->ctx, o, "path",
+                        "`direct` is for what one operand of a dot is computed from, element by "
+                        "element, in the same block, with nothing written in between");
+    return true;
   }
   if (*pinned && !str_eq(pinned, "frag") && !shared)
     return refuse_pin(m, c->ctx, o, "path",

@@ -23,10 +23,11 @@
  *             spill, the kernel is lowered again with the next step (api/variant.c), each with those
  *             before it:
  *               1  one block an SM: its threads may have all registers that the block leaves;
- *                  nothing is loaded ahead
- *               2  twice the warps: half the fragments each
- *               3  four times the warps
- *             up to 16 warps of dots (more have fewer than 128 registers a thread), 32 of others;
+ *                  nothing is loaded ahead, and what operands of dots are computed from is read
+ *                  there, a few elements at a time (path `direct`)
+ *               2  twice the warps: half the fragments each; 8 where dots have more, as each thread
+ *                  may then have 255 registers, and half of what it needs is not halved by more
+ *               3  the same again
  *             what the caller gave or pinned stays */
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
@@ -39,15 +40,17 @@
 #define ACC_TWICE        32   /* where there is about as much else to hold */
 #define SMEM_SLACK       2048 /* for reductions and small converts */
 #define ELEMS_PER_THREAD 64
+#define OTHERS           64 /* registers beside tiles: fragments of a step, addresses */
+#define READ_MOST        16 /* elements of a thread that are read one by one into registers */
 
 struct survey {
   VEC(struct ir_op) dots, stores;
+  VEC(struct ir_op) loads, fed; /* into registers; into shared memory, for dots */
   struct arena *scratch;
   int64_t most_macs;
   struct ir_op main_dot;
   int64_t largest_tile, widest; /* elements of the largest tile in registers; bytes of an element */
   int64_t fixed_bytes;          /* operands that are gathered */
-  int64_t slot_bytes;           /* operands that loops load for dots */
   bool plain;                   /* no access has edges to check or is scalar; all dots are mma
                                    that takes few registers */
 };
@@ -75,16 +78,6 @@ static bool is_unpacked(const struct ir_module *m, struct ir_op o) {
       return true;
   }
   return false;
-}
-
-/* Bytes of a loaded tile in shared memory, at most: rows that are no power of two of 16-byte chunks
- * are padded (lower_smem.c), and fragments reach beyond the tile. */
-static int64_t padded_bytes(struct ir_type t, int64_t vdim) {
-  int64_t bytes = dtype_bytes((enum dtype)t.dtype, 1);
-  int64_t chunks = (t.dim[vdim] * bytes + 15) / 16, rows = ir_elems(t) / t.dim[vdim];
-  bool even = (chunks & (chunks - 1)) == 0;
-  return even && rows % 32 == 0 ? round_up(ir_elems(t) * bytes, 128)
-                                : round_up(rows, 32) * (even ? chunks : chunks | 1) * 16;
 }
 
 static void look(void *user, struct ir_module *m, struct ir_op o) {
@@ -121,12 +114,15 @@ static void look(void *user, struct ir_module *m, struct ir_op o) {
   s->plain = s->plain && ir_attr_int(m, o, IR_ATTR_vec, 1) > 1;
   struct ir_type t = ir_type_of(m, n->opcode == IR_LOAD ? n->out[0] : n->in[n->n_in - 1]);
   int64_t bytes = dtype_bytes((enum dtype)t.dtype, 1);
-  if (n->opcode == IR_STORE || str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag")) {
+  const char *path = cg_attr_word(m, o, IR_ATTR_path);
+  if (n->opcode == IR_LOAD && str_eq(path, "frag"))
+    VEC_PUSH(s->scratch, &s->loads, o);
+  if (n->opcode == IR_STORE || cg_goes_to_registers(m, o)) {
     int64_t elems = ir_elems(t);
     s->largest_tile = elems > s->largest_tile ? elems : s->largest_tile;
     s->widest = bytes > s->widest ? bytes : s->widest;
-  } else if (ir_block_at(m, n->block)->parent.id) {
-    s->slot_bytes += padded_bytes(t, ir_attr_int(m, o, IR_ATTR_vdim, 0));
+  } else {
+    VEC_PUSH(s->scratch, &s->fed, o);
   }
 }
 
@@ -178,8 +174,8 @@ static uint32_t dot_warps(struct ir_module *m, const struct survey *s) {
   while ((warps < up_to && area > warps * 32 * most) ||
          (warps < 16 && area > warps * 32 * ACC_MOST) || (warps < 4 && blocks >= 8 * warps))
     warps *= 2;
-  for (int64_t step = 2; step <= cg_knob_get(m, CG_KNOB_SPARE) && warps < 16; step++)
-    warps *= 2;
+  for (int64_t step = 2; step <= cg_knob_get(m, CG_KNOB_SPARE); step++)
+    warps = warps > 8 ? 8 : 2 * warps;
   int64_t fixed = wm > 0 ? wm : wn > 0 ? wn : 1;
   return (uint32_t)round_up(warps, fixed);
 }
@@ -201,15 +197,31 @@ static void put_auto(struct ir_module *m, enum cg_knob k, int64_t value) {
     cg_knob_put(m, k, value);
 }
 
-static void fill_stages(struct ir_module *m, const struct survey *s) {
+/* Bytes of a slot of the loads that run ahead in loops; *once: of what else is loaded for dots. */
+static int64_t slot_bytes(struct ir_module *m, struct survey *s, int64_t *once) {
+  struct cg_uses u = cg_collect_uses(m, s->scratch);
+  int64_t slot = 0;
+  for (uint32_t i = 0; i < s->fed.n; i++) {
+    struct ir_op o = s->fed.at[i];
+    struct cg_use use = cg_dot_of_load(m, &u, o);
+    struct cg_matrix x = cg_matrix_of_load(m, o, use, cg_dot_layout(m, s->scratch, use.op));
+    enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, o)->out[0]).dtype;
+    int64_t bytes = cg_matrix_bytes(t, x.outer, x.inner);
+    *(ir_block_at(m, ir_op_at(m, o)->block)->parent.id ? &slot : once) += bytes;
+  }
+  return slot;
+}
+
+static void fill_stages(struct ir_module *m, struct survey *s) {
   const struct cg_target *t = cg_target_of(m);
-  int64_t blocks = cg_knob_get(m, CG_KNOB_BLOCKS), stages = 1;
-  if (s->slot_bytes) {
+  int64_t blocks = cg_knob_get(m, CG_KNOB_BLOCKS), stages = 1, fixed = s->fixed_bytes;
+  int64_t slot = slot_bytes(m, s, &fixed);
+  if (slot) {
     for (;;) {
       int64_t room = (int64_t)t->smem_per_sm / (blocks > 0 ? blocks : 1) - t->smem_reserved;
       room = (room < t->smem_per_block ? room : t->smem_per_block) - SMEM_SLACK;
-      room = room > s->fixed_bytes ? room - s->fixed_bytes : 0;
-      stages = room / s->slot_bytes;
+      room = room > fixed ? room - fixed : 0;
+      stages = room / slot;
       if (stages >= 2 || blocks <= 1 || cg_knob_get(m, CG_KNOB_STAGES) != CG_AUTO)
         break;
       cg_knob_put(m, CG_KNOB_BLOCKS, blocks = 1);
@@ -217,6 +229,34 @@ static void fill_stages(struct ir_module *m, const struct survey *s) {
     stages = stages > 4 ? 4 : stages < 1 ? 1 : stages;
   }
   put_auto(m, CG_KNOB_STAGES, stages);
+}
+
+/* Registers of a thread for a tile, at least. */
+static int64_t regs_of(const struct ir_module *m, struct ir_val v, int64_t threads) {
+  struct ir_type t = ir_type_of(m, v);
+  return ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1) / 4 / threads;
+}
+
+/* Loads that a dot's operand is computed from: read there, a few elements at a time, where addresses
+ * for each element would take too many registers, or where registers are short. */
+static void fill_reads(struct ir_module *m, struct survey *s) {
+  struct cg_uses u = cg_collect_uses(m, s->scratch);
+  int64_t threads = cg_knob_get(m, CG_KNOB_THREADS), held = 0;
+  const struct cg_target *t = cg_target_of(m);
+  int64_t limit = t->regs_per_sm / threads, most = t->max_regs_per_thread;
+  for (uint32_t i = 0; i < s->loads.n; i++)
+    held += regs_of(m, ir_op_at(m, s->loads.at[i])->out[0], threads);
+  if (s->dots.n)
+    held += regs_of(m, ir_op_at(m, s->main_dot)->out[0], threads);
+  bool tight = held + OTHERS > (limit < most ? limit : most);
+  for (uint32_t i = 0; i < s->loads.n; i++) {
+    struct ir_op o = s->loads.at[i];
+    int64_t each = ir_elems(ir_type_of(m, ir_op_at(m, o)->out[0])) / threads;
+    bool many = ir_attr_int(m, o, IR_ATTR_vec, 1) == 1 && each > READ_MOST;
+    if ((many || tight || cg_knob_get(m, CG_KNOB_SPARE) > 0) && cg_only_computes(m, &u, o).id &&
+        !cg_is_pinned(m, cg_attr_word(m, o, IR_ATTR_label), "path"))
+      cg_set_word(m, o, IR_ATTR_path, "direct");
+  }
 }
 
 bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
@@ -256,12 +296,15 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
       cg_knob_put(m, CG_KNOB_WARPS_N, w.cols);
     }
   }
+  if (!ok)
+    return false;
   put_auto(m, CG_KNOB_WARPS_M, 1);
   put_auto(m, CG_KNOB_WARPS_N, 1);
   put_auto(m, CG_KNOB_THREADS, s.dots.n ? (int64_t)warps * 32 : (int64_t)free_threads(m, &s));
   if (s.dots.n || spares)
     put_auto(m, CG_KNOB_BLOCKS, warps <= 4 && !spares ? 2 : 1);
   fill_stages(m, &s);
+  fill_reads(m, &s);
   bool alone = cg_knob_get(m, CG_KNOB_BLOCKS) == 1;
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
   put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone && !spares);
@@ -271,5 +314,5 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
       cg_set_word(m, s.stores.at[i], IR_ATTR_path,
                   cg_knob_get(m, CG_KNOB_STORE) == 1 ? "staged" : "frag");
   *changed = true;
-  return ok;
+  return true;
 }

@@ -44,7 +44,7 @@ static bool is_stored(const struct ir_module *m, struct ir_op load) {
 
 static bool is_pipelined(const struct ir_module *m, struct ir_block loop, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(m, o);
-  if (n->opcode != IR_LOAD || str_eq(cg_attr_word(m, o, IR_ATTR_path), "frag") || is_stored(m, o))
+  if (n->opcode != IR_LOAD || cg_goes_to_registers(m, o) || is_stored(m, o))
     return false;
   for (uint32_t i = 0; i < n->n_in; i++)
     if (!runs_ahead(m, loop, n->in[i], 0))

@@ -130,6 +130,42 @@ struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_v
   }
 }
 
+bool cg_goes_to_registers(const struct ir_module *m, struct ir_op load) {
+  const char *path = cg_attr_word(m, load, IR_ATTR_path);
+  return str_eq(path, "frag") || str_eq(path, "direct");
+}
+
+struct ir_op cg_only_computes(const struct ir_module *m, const struct cg_uses *u,
+                              struct ir_op load) {
+  const struct ir_op none = {0};
+  struct ir_block home = ir_op_at(m, load)->block;
+  struct ir_val v = ir_op_at(m, load)->out[0];
+  struct ir_op user;
+  for (;; v = ir_op_at(m, user)->out[0]) {
+    if (u->count[v.id] != 1)
+      return none;
+    struct cg_use use = u->list.at[u->first[v.id]];
+    user = use.op;
+    const struct ir_opnode *n = ir_op_at(m, user);
+    if (n->block.id != home.id)
+      return none;
+    if (n->opcode == IR_DOT) {
+      enum ir_attr_key key = use.operand ? IR_ATTR_b_path : IR_ATTR_a_path;
+      if (use.operand > 1 || !str_eq(cg_attr_word(m, user, key), "computed"))
+        return none;
+      break;
+    }
+    if (!cg_is_elementwise(n->opcode) && n->opcode != IR_TRANSPOSE && n->opcode != IR_RESHAPE)
+      return none;
+  }
+  for (struct ir_op o = ir_op_at(m, load)->next; o.id != user.id; o = ir_op_at(m, o)->next) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    if (n->n_blocks || n->opcode == IR_STORE || n->opcode == IR_SCATTER || n->opcode == IR_ATOMIC)
+      return none;
+  }
+  return user;
+}
+
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot) {
   const struct ir_opnode *n = ir_op_at(m, dot);
   if (!str_starts(cg_attr_word(m, dot, IR_ATTR_inst), "mma_"))

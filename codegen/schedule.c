@@ -129,6 +129,17 @@ bool cg_is_same_kernel(struct ir_module *a, struct ir_module *b) {
   return ir_equal(&x, &y, NULL);
 }
 
+bool cg_is_pinned(const struct ir_module *m, const char *label, const char *field) {
+  size_t prefix = strlen(CG_SCHEDULE_PREFIX), n = strlen(label);
+  for (uint32_t i = 0; i < m->config.n; i++) {
+    const char *key = ir_sym(m, m->config.at[i].key);
+    if (str_starts(key, CG_SCHEDULE_PREFIX) && strncmp(key + prefix, label, n) == 0 &&
+        key[prefix + n] == '.' && str_eq(key + prefix + n + 1, field))
+      return true;
+  }
+  return false;
+}
+
 void cg_pin_put(struct ir_module *m, const struct cg_pin *pin) {
   const char *key = arena_printf(m->arena, CG_SCHEDULE_PREFIX "%s", pin->key);
   struct ir_config_entry e = {.key = symtab_get(m->syms, key), .kind = IR_CFG_INT};

@@ -12,6 +12,8 @@ const char *cg_knob_name(enum cg_knob k);
 /* CG_AUTO where it is not set. */
 int64_t cg_knob_get(struct ir_module *m, enum cg_knob k);
 void cg_knob_put(struct ir_module *m, enum cg_knob k, int64_t value);
+/* Did the caller fix this field of the op of this label? */
+bool cg_is_pinned(const struct ir_module *m, const char *label, const char *field);
 void cg_pin_put(struct ir_module *m, const struct cg_pin *pin);
 
 #endif

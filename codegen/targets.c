@@ -68,6 +68,11 @@ void cg_list_targets(struct strbuf *out) {
     sb_printf(out, i ? ", %s" : "%s", targets[i].name);
 }
 
+bool cg_mma_sums_short(const struct cg_target *t, enum dtype operand) {
+  bool fp8 = operand == DT_E4M3 || operand == DT_E5M2;
+  return fp8 && (t->features & CG_FP8_MMA) && t->cc_major != 9 && t->cc_major != 10;
+}
+
 uint32_t cg_gpu_count(void) {
   return sizeof gpus / sizeof gpus[0];
 }

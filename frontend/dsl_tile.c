@@ -2,6 +2,7 @@
  * sum and the row and column reductions. In an oracle the same names work on host arrays. */
 #include "base/num.h"
 #include "frontend/dsl.h"
+#include "ir/mma.h"
 
 #include <inttypes.h>
 
@@ -181,11 +182,9 @@ int dsl_fn_global_dot(lua_State *L) {
     bool more = false;
     for (lua_pushnil(L); lua_next(L, n); lua_pop(L, 1))
       more |= lua_type(L, -2) != LUA_TSTRING || !str_eq(lua_tostring(L, -2), "prec");
-    if (more || !prec ||
-        (!str_eq(prec, "ieee") && !str_eq(prec, "tf32") && !str_eq(prec, "tf32x3"))) {
-      fe_soft_error(
-          f->fe, DIAG_OPERAND,
-          "options of dot are {prec = \"ieee\"}, {prec = \"tf32\"} or {prec = \"tf32x3\"}");
+    if (more || !prec || ir_prec_find(prec) == IR_PREC_COUNT) {
+      fe_soft_error(f->fe, DIAG_OPERAND, "the option of dot is {prec = W}, W one of %s",
+                    ir_prec_words);
       ok = false;
     } else if (str_eq(prec, "ieee")) {
       prec = NULL;

@@ -1,5 +1,6 @@
 /* Ops that know shapes: reductions, dot, iota, transpose, reshape. */
 #include "frontend/dsl.h"
+#include "ir/mma.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -190,9 +191,9 @@ struct dsl_val *dsl_dot(struct fe_file *f, struct dsl_val *a, struct dsl_val *b,
                   dsl_describe_type(f, acc->t));
     return NULL;
   }
-  if (prec && ta != DT_F32) {
-    fe_soft_error(f->fe, DIAG_OPERAND, "prec = \"%s\" is for f32 operands, not %s", prec,
-                  dtype_name(ta));
+  if (prec && !ir_prec_takes(ir_prec_find(prec), ta)) {
+    fe_soft_error(f->fe, DIAG_OPERAND, "prec = \"%s\" is for %s, not %s", prec,
+                  ir_prec_operands(ir_prec_find(prec)), dtype_name(ta));
     return NULL;
   }
   if (!check_dot_pad(f, a, b))

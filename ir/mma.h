@@ -17,6 +17,20 @@ struct ir_mma {
   enum dtype acc, a, b;
 };
 
+enum ir_prec {
+#define PREC(id, text, operands) IR_PREC_##id,
+#include "ir/precs.def"
+  IR_PREC_COUNT
+};
+/* IR_PREC_COUNT: there is no such word. */
+enum ir_prec ir_prec_find(const char *text);
+/* Is it for operands of this dtype? */
+bool ir_prec_takes(enum ir_prec p, enum dtype operand);
+/* Of what it is for: "f32 operands". */
+const char *ir_prec_operands(enum ir_prec p);
+/* "ieee, tf32, ... or fast" */
+extern const char ir_prec_words[];
+
 /* The instruction for these dtypes, or NULL. */
 const struct ir_mma *ir_mma_find(enum dtype acc, enum dtype a, enum dtype b);
 /* Elements that a lane holds of an operand (0: a, 1: b) or of the accumulator (2). */

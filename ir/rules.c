@@ -1,4 +1,5 @@
 /* Verifier and type rules of the ops that compute and access memory; control: rules_control.c. */
+#include "ir/mma.h"
 #include "ir/rules_impl.h"
 
 #include "base/num.h"
@@ -263,11 +264,12 @@ void ir_rule_dot(struct ir_check *c) {
   const struct ir_attr *prec = ir_get_attr(c->m, c->op, IR_ATTR_prec);
   if (!prec)
     return;
-  const char *p = ir_sym(c->m, prec->s);
-  if (!str_eq(p, "ieee") && !str_eq(p, "tf32") && !str_eq(p, "tf32x3"))
-    ir_rule_fail(c, "prec is `%s`; it must be ieee, tf32 or tf32x3", p);
-  else if (dt(a) != DT_F32 && !str_eq(p, "ieee"))
-    ir_rule_fail(c, "prec %s is for f32 operands, not for %s", p, dtype_name(dt(a)));
+  const char *text = ir_sym(c->m, prec->s);
+  enum ir_prec p = ir_prec_find(text);
+  if (p == IR_PREC_COUNT)
+    ir_rule_fail(c, "prec is `%s`; it must be %s", text, ir_prec_words);
+  else if (!ir_prec_takes(p, dt(a)))
+    ir_rule_fail(c, "prec %s is for %s, not for %s", text, ir_prec_operands(p), dtype_name(dt(a)));
 }
 
 /* Operands 0: a view, 1..rank: its offsets. `tile` is what is read or written. n_more operands

@@ -682,6 +682,11 @@ static void gen_dot(struct gen *g) {
     struct ir_attr a = {.key = IR_ATTR_prec, .s = symtab_get(g->m->syms, "ieee")};
     ir_set_attr(g->m, ir_value_at(g->m, o)->def, a);
   }
+  if ((pairs[p][0] == DT_E4M3 || pairs[p][0] == DT_E5M2) && chance(g, 50)) {
+    struct ir_attr a = {.key = IR_ATTR_prec,
+                        .s = symtab_get(g->m->syms, chance(g, 50) ? "promoted" : "fast")};
+    ir_set_attr(g->m, ir_value_at(g->m, o)->def, a);
+  }
   if (zero && chance(g, 60)) {
     /* Not -0.0: the sign of a sum that is zero is open, and here it would show the order. */
     struct ir_val s = push(g, ir_const_num(&g->b, pairs[p][1], 0)), clean[2] = {need(g, t)};

@@ -144,6 +144,9 @@ static void computed_operands(void **state) {
       d.make_a = k & 1 ? "abs" : NULL;
       d.make_b = k & 2 ? (d.a[0] == 'u' ? "abs" : "neg") : NULL;
       check(&d, "M=40,N=50,K=64", majors[(i + k) % 4], "sm_90a", k == 3 ? "threads=64" : "");
+      /* Read where they are computed: with strides that forbid wide accesses, and with others. */
+      check(&d, "M=40,N=50,K=64", "A=pad1,B=off1", "sm_90a", "threads=32");
+      check(&d, "M=40,N=50,K=61", majors[(i + k) % 4], "sm_90a", "spare=1");
       /* Zeros beyond the tile's k, by more threads than there are elements. */
       d.bm = 4;
       d.bk = 8;
@@ -151,9 +154,23 @@ static void computed_operands(void **state) {
     }
 }
 
-/* Without an instruction for them, 8-bit floats are multiplied as f16, which holds them all. */
-static void eight_bit_floats_before_sm_89(void **state) {
+/* 8-bit floats are multiplied as f16, which holds them all, where there is no instruction for them,
+ * and where there is one whose sums have fewer bits than the kernel allows. */
+static void eight_bit_floats(void **state) {
   (void)state;
+  static const char *const own[] = {"sm_89", "sm_120", "sm_121"};
+  for (unsigned i = 0; i < N_KINDS; i++)
+    for (unsigned k = 0; k < 6 && kinds[i].a[0] == 'e'; k++) {
+      struct dot d = kinds[i];
+      static const char *const precs[] = {NULL, "promoted", "fast"};
+      d.prec = precs[k % 3];
+      d.inst = d.prec ? "m16n8k32" : "m16n8k16";
+      d.bm = 64;
+      d.bn = k < 3 ? 32 : 48;
+      d.bk = k < 3 ? 32 : 96;
+      check(&d, "M=72,N=40,K=70", majors[k % 4], own[k % 3], "");
+      check(&d, "M=72,N=40,K=192", "", own[k / 2], k < 3 ? "prefetch=1,blocks=1" : "stages=1");
+    }
   for (unsigned i = 0; i < N_KINDS; i++)
     for (unsigned k = 0; k < 4 && kinds[i].a[0] == 'e'; k++) {
       struct dot d = kinds[i];
@@ -197,7 +214,7 @@ int main(void) {
       cmocka_unit_test(every_dtype_and_majorness),
       cmocka_unit_test(odd_tiles),
       cmocka_unit_test(computed_operands),
-      cmocka_unit_test(eight_bit_floats_before_sm_89),
+      cmocka_unit_test(eight_bit_floats),
       cmocka_unit_test(nothing_spills),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,16 @@ static void pinned(void **state) {
       {"store.C.path=staged", "store.C: path = staged,"},
       {"store=1,store.C.path=frag", "store.C: path = frag,"},
       {"load.R.path=frag", "load.R: path = frag,"},
+      {"load.A.path=direct", "load.A: path = direct,"},
+      {"dot.b_path=computed,load.B.path=direct", "load.B: path = direct,"},
+      {"dot.a_path=computed,spare=1", "load.A: path = direct,"},
+      {"dot.a_path=computed,load.A.path=frag,spare=1", "load.A: path = frag,"},
+      {"spare=0", "blocks = 2,"},
+      {"spare=1", "blocks = 1,"},
+      {"spare=1,blocks=2", "blocks = 2,"},
+      {"spare=2", "threads = 256,"},
+      {"spare=3", "threads = 512,"},
+      {"threads=512,spare=3", "threads = 512,"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct help_arena h;
@@ -90,9 +100,14 @@ static void refused(void **state) {
        "schedule `loop.2.slots`: neither a knob nor a field of an op; ops are "
        "loop, load.A, load.B, dot, load.R, store.C"},
       {"load.Q.path=frag", "", "schedule `load.Q.path`: neither a knob nor a field of an op"},
-      {"load.A.path=fast", "", "must be frag, cp_async, staged"},
+      {"load.A.path=fast", "", "must be frag, cp_async, staged, direct"},
       {"load.A.path=3", "", "must be frag, cp_async, staged"},
       {"load.R.path=staged", "", "schedule `load.R.path`: it feeds no dot as it is loaded"},
+      {"load.R.path=direct", "",
+       "schedule `load.R.path`: `direct` is for what one operand of a dot"},
+      {"load.A.path=direct,dot.a_path=smem", "", "the dot that reads it is pinned"},
+      {"loop.slots=3,load.A.path=direct,load.B.path=direct", "",
+       "schedule `loop.slots`: no load of this loop can run ahead"},
       {"load.A.path=cp_async", "A=off1", "schedule `load.A.path`: cp_async needs"},
       {"load.A.path=frag,dot.a_path=smem", "", "the dot that reads it is pinned"},
       {"loop.slots=3,dot.a_path=computed,dot.b_path=computed", "",

@@ -554,8 +554,34 @@ static void maps_that_are_refused(void **state) {
   assert_non_null(strstr(emu_tmap_refuse_shared(&good, 2048 + 128), "pattern"));
 }
 
+/* What an H200's wgmma gives (tests/data/sm90a/numbers.txt), and what cutting means. */
+static void short_sums(void **state) {
+  (void)state;
+  static const struct {
+    double acc, products[3], want;
+  } rows[] = {
+      {8192, {1, 0, 0}, 8193},         {16384, {1, 0, 0}, 16384},
+      {16384, {3, 0, 0}, 16386},       {32768, {3, 0, 0}, 32768},
+      {16384, {1, 1, 1}, 16384},       {-16384, {-3, 0, 0}, -16386},
+      {-16384, {1, 0, 0}, -16384},     {0, {0, 0, 0}, 0},
+      {1, {16384, -16384, 0}, 0},      {0, {16383, 1, 3}, 16386},
+      {0x1p-100, {0, 0, 0}, 0x1p-100}, {0x1p14, {-0x1p14, 0.5, 0}, 0},
+      {3, {0.25, 0.5, -0.125}, 3.625},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double got = emu_short_sum(3, rows[i].products, rows[i].acc);
+    if (got != rows[i].want)
+      fail_msg("row %zu: %g, not %g", i, got, rows[i].want);
+  }
+  const double inf = 1.0 / 0.0, wild[2] = {inf, -inf}, one[2] = {inf, 1};
+  double nan = emu_short_sum(2, wild, 0);
+  assert_true(nan != nan);
+  assert_true(emu_short_sum(2, one, 5) == inf);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(short_sums),
       cmocka_unit_test(mma_is_as_ptx_writes_it),
       cmocka_unit_test(mma_knows_what_there_is_not),
       cmocka_unit_test(ldmatrix_loads_operands),

@@ -308,6 +308,7 @@ static const struct dot_case dot_cases[] = {
     {DT_F16, DT_F16, DT_F16, NULL},     {DT_E4M3, DT_E5M2, DT_F32, NULL},
     {DT_E4M3, DT_E4M3, DT_F16, NULL},   {DT_F32, DT_F32, DT_F32, NULL},
     {DT_F32, DT_F32, DT_F32, "ieee"},   {DT_F32, DT_F32, DT_F32, "tf32"},
+    {DT_E4M3, DT_E4M3, DT_F32, "fast"}, {DT_E5M2, DT_E4M3, DT_F32, "promoted"},
     {DT_F32, DT_F32, DT_F32, "tf32x3"}, {DT_F64, DT_F64, DT_F64, NULL},
     {DT_S8, DT_S8, DT_S32, NULL},       {DT_U8, DT_U8, DT_S32, NULL},
     {DT_S4, DT_S4, DT_S32, NULL},       {DT_U4, DT_U4, DT_S32, NULL}};

@@ -37,6 +37,6 @@ reductions_refused.lua:16:5: error: dot takes two tiles and perhaps an accumulat
 reductions_refused.lua:17:5: error: dot of s32(4,8): it takes f64, f32, f16, bf16, e4m3, e5m2, s8 or u8 [K0501]
 reductions_refused.lua:18:5: error: dot of s8(4,8) and u8(8,4): two dtypes never mix; cast one of them [K0501]
 reductions_refused.lua:19:5: error: dot of f32(4,8) and f32(8,4) accumulates into f32(4,4), got bf16(4,4) [K0501]
-reductions_refused.lua:20:5: error: options of dot are {prec = "ieee"}, {prec = "tf32"} or {prec = "tf32x3"} [K0503]
+reductions_refused.lua:20:5: error: the option of dot is {prec = W}, W one of ieee, tf32, tf32x3, promoted or fast [K0503]
 reductions_refused.lua:21:5: error: dot: prec = "tf32" is for f32 operands, not bf16 [K0503]
 ]====]
