@@ -20,8 +20,8 @@
  *   store     through shared memory where a block is alone: no one computes while it stores; every
  *             store whose path is not pinned takes that
  *   spare     nothing. What the compiler makes of a kernel is not known here: where it had to
- *             spill, the kernel is lowered again with the next step (api/variant.c), each with those
- *             before it:
+ *             spill, the kernel is lowered again with the next step (api/variant.c), each with
+ *             those before it:
  *               1  one block an SM: its threads may have all registers that the block leaves;
  *                  nothing is loaded ahead, and what operands of dots are computed from is read
  *                  there, a few elements at a time (path `direct`)
@@ -237,8 +237,8 @@ static int64_t regs_of(const struct ir_module *m, struct ir_val v, int64_t threa
   return ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1) / 4 / threads;
 }
 
-/* Loads that a dot's operand is computed from: read there, a few elements at a time, where addresses
- * for each element would take too many registers, or where registers are short. */
+/* Loads that a dot's operand is computed from: read there, a few elements at a time, where
+ * addresses for each element would take too many registers, or where registers are short. */
 static void fill_reads(struct ir_module *m, struct survey *s) {
   struct cg_uses u = cg_collect_uses(m, s->scratch);
   int64_t threads = cg_knob_get(m, CG_KNOB_THREADS), held = 0;
