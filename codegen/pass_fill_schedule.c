@@ -3,9 +3,8 @@
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
  * config, but for those of loops (split_k, peel), which are 1 and 0 where they are not there,
  * `spare` where nothing is given up, and `blocks` of kernels without dots, which
- * pass_check_budgets.c sets when it knows the registers; every dot has `warps`. Rules, where nothing
- * is given (figures: H200, bf16 4096^3
- * and rows of 1024 to 16384, docs/performance.md):
+ * pass_check_budgets.c sets when it knows the registers; every dot has `warps`. Rules, where
+ * nothing is given (figures: H200, bf16 4096^3 and rows of 1024 to 16384, docs/performance.md):
  *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
  *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as
  *             square as that goes
