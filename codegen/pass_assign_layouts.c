@@ -7,8 +7,8 @@
  *
  * Values that one op computes element by element, or that a loop carries, form a class with one
  * layout. Anchors fix layouts: first the accumulators of dots, in order; then, largest tile first,
- * loads and stores of the classes that are left (blocked, along the contiguous dim), and what meets no
- * memory. From each
+ * loads and stores of the classes that are left (blocked, along the contiguous dim), and what
+ * meets no memory. From each
  * fixed class layouts spread over reductions, broadcasts, transposes and reshapes to its
  * neighbours. */
 #include "base/check.h"
@@ -289,8 +289,8 @@ static bool *memory_classes(struct solver *s) {
   return meets;
 }
 
-/* The class without a layout that has the largest tile (then the smallest id), or 0. Those that meet
- * memory come first: what lies between them follows from theirs. */
+/* The class without a layout that has the largest tile (then the smallest id), or 0. Those that
+ * meet memory come first: what lies between them follows from theirs. */
 static uint32_t next_class(struct solver *s, const bool *meets) {
   uint32_t best = 0;
   int64_t most = -1;

@@ -4,8 +4,8 @@
  * has an instruction (inst) and a path per operand: `smem`, a load that lands in shared memory as
  * it is; `computed`, a tile in registers that its consumers write to shared memory. Every load has
  * a path: `cp_async` and `staged` (through registers, where alignment or the pad value forbids the
- * former) feed dots alone; `frag` goes to registers (pass_fill_schedule.c may make it `direct`: read
- * where a dot's operand is computed). A load that both kinds of users read is there
+ * former) feed dots alone; `frag` goes to registers (pass_fill_schedule.c may make it `direct`:
+ * read where a dot's operand is computed). A load that both kinds of users read is there
  * twice. What is pinned stays, or is refused where it cannot be. */
 #include "codegen/pass.h"
 #include "ir/range.h"
