@@ -24,8 +24,8 @@
  *   pairs      k0 of 4   k2 of 4   the same, h1         4 (l % 8 / 2) + l % 2 + ..  m, n
  *
  * f32 operands are rounded to tf32 where they are used; tf32x3 keeps what that cuts off in
- * fragments of their own and adds low . high and high . low. Where sums of the unit are short and the
- * kernel wants them promoted, an instruction sums into zeros and that is added by itself. */
+ * fragments of their own and adds low . high and high . low. Where sums of the unit are short and
+ * the kernel wants them promoted, an instruction sums into zeros and that is added by itself. */
 #include "base/check.h"
 #include "codegen/lower.h"
 

@@ -60,7 +60,8 @@ struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_v
 /* Does a load whose path is chosen end in registers, not in shared memory for dots? */
 bool cg_goes_to_registers(const struct ir_module *m, struct ir_op load);
 /* The dot one of whose operands is computed from the load, element by element, if nothing else
- * reads it and nothing is written in between; or none. Such a load may be read where that is computed. */
+ * reads it and nothing is written in between; or none. Such a load may be read where that is
+ * computed. */
 struct ir_op cg_only_computes(const struct ir_module *m, const struct cg_uses *u,
                               struct ir_op load);
 /* Is v read by dots alone (through transposes and unit reshapes), as loaded? Such values have no
