@@ -86,6 +86,7 @@ struct diff_origin {
   const char *op, *label, *value; /* "dot"; "dot.2" or NULL; the value's name or NULL */
   struct diag_loc loc;
   const char *differs; /* a machine text: how it differs from the lowering there */
+  bool is_store;       /* the op is one: no value of its own */
   bool at_store;       /* the values that it stores are the same: what it leaves in memory is not */
   struct diff_place place;
   struct diff_element at; /* of its value */
@@ -182,9 +183,10 @@ static inline bool diff_is_bad(const struct diff *d, const struct diff_verdict *
 
 /* ---- diff_compare.c ---- */
 
-/* Compares one argument; false: it differs, *at says where. */
-bool diff_compare_arg(const struct diff *d, const struct api_arg *arg, uint32_t i,
-                      const struct diff_values *want, void **got, struct diff_element *at);
+/* Compares what argument number i is with what it is to be; false: it differs, *at says where.
+ * exact: by the error policy, in double precision. */
+bool diff_compare_arg(const struct diff *d, const struct api_arg *arg, uint32_t i, const void *want,
+                      const double *exact, const void *got, struct diff_element *at);
 /* The problem's outputs, in order. */
 bool diff_compare(const struct diff *d, const struct diff_values *want, void **got,
                   struct diff_element *at);

@@ -88,29 +88,30 @@ static bool passes(const struct diff *d, const struct api_arg *arg, const double
   return false;
 }
 
-bool diff_compare_arg(const struct diff *d, const struct api_arg *arg, uint32_t i,
-                      const struct diff_values *want, void **got, struct diff_element *at) {
+bool diff_compare_arg(const struct diff *d, const struct api_arg *arg, uint32_t i, const void *want,
+                      const double *exact, const void *got, struct diff_element *at) {
   *at = (struct diff_element){.arg = i, .number = -1};
   if (d->by_policy) {
-    if (passes(d, arg, want->exact[i], want->bits[i], got[i], at))
+    if (passes(d, arg, exact, want, got, at))
       return true;
   } else {
     for (int64_t e = 0, n = api_elements(arg); e < n; e++)
-      if (!api_dense_same(arg, d->domain, want->bits[i], got[i], e)) {
+      if (!api_dense_same(arg, d->domain, want, got, e)) {
         at->number = at->number < 0 ? e : at->number;
         at->n_differ++;
       }
     if (at->number < 0)
       return true;
   }
-  describe(d, arg, want->bits[i], got[i], at);
+  describe(d, arg, want, got, at);
   return false;
 }
 
 bool diff_compare(const struct diff *d, const struct diff_values *want, void **got,
                   struct diff_element *at) {
   for (uint32_t i = 0; i < d->p.n_args; i++)
-    if (api_is_written(&d->p.args[i]) && !diff_compare_arg(d, &d->p.args[i], i, want, got, at))
+    if (api_is_written(&d->p.args[i]) &&
+        !diff_compare_arg(d, &d->p.args[i], i, want->bits[i], want->exact[i], got[i], at))
       return false;
   return true;
 }

@@ -121,7 +121,8 @@ static enum kiln_status ask(struct search *x, struct ir_val v, enum sight *out) 
   if (can)
     st = diff_run(d, &got_job, &got, &verdict);
   can = can && st == KILN_OK && verdict.state == DIFF_SAME;
-  if (can && !diff_compare_arg(d, &got_job.args[got_tap.value], got_tap.value, &want, got, &at)) {
+  uint32_t w = can ? want_tap.value : 0, g = can ? got_tap.value : 0; /* passes add arguments */
+  if (can && !diff_compare_arg(d, &got_job.args[g], g, want.bits[w], want.exact[w], got[g], &at)) {
     *out = BAD;
     x->at = at;
   } else if (can) {
@@ -492,7 +493,8 @@ static void describe(const struct search *x, struct suspect s, uint32_t left,
   struct ir_op o = s.store.id ? s.store : ir_value_at(m, s.v)->def;
   struct ir_op around[IR_TAP_LOOPS];
   out->found = true;
-  out->at_store = s.store.id != 0;
+  out->is_store = s.store.id != 0;
+  out->at_store = out->is_store && left == 0;
   struct ir_block b = o.id ? ir_op_at(m, o)->block : ir_value_at(m, s.v)->block;
   struct ir_op shown = o.id ? o : ir_block_at(m, b)->parent;
   out->op = shown.id ? ir_info(ir_op_at(m, shown)->opcode)->name : "argument";

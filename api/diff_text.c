@@ -131,8 +131,11 @@ static void put_op(const struct diff *d, const struct kiln_diff_report *r, struc
   } else if (r->at_store) {
     sb_puts(b,
             "           what it stores agrees: the difference is in where it goes, or whether\n");
+  } else if (o->is_store) {
+    sb_puts(b, "           the first that can be seen to differ is what it leaves in memory\n");
   } else {
-    sb_puts(b, "           its operands agree, its value does not");
+    sb_printf(b, "           its operands agree%s, its value does not",
+              o->unseen ? " as far as can be seen" : "");
     if (o->tile_rank)
       put_list(b, ": at [", "]", o->at.coord, o->tile_rank);
     sb_printf(b, "%s expected %s, found %s\n", o->tile_rank ? "" : ":", o->at.want, o->at.got);

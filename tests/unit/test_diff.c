@@ -548,6 +548,10 @@ static void test_split_loops(void **state) {
   const struct kiln_diff_report *r =
       diff(&x.t, x.file, &x.req, (struct fault){"split_loops", wrong_split}, KILN_WRONG, "K1001");
   IS(r, pass, "split_loops");
+  IS(r, op, "store"); /* what the pass added has no counterpart before it, and that is said */
+  assert_false(r->at_store);
+  SAYS(r, "the first that can be seen to differ is what it leaves in memory");
+  SAYS(r, "[0-9]+ of the values before it could not be compared");
   IS(r, needed, "split_k=2");
   end(&x);
 }
