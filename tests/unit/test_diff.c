@@ -30,6 +30,19 @@ static const char axpy[] = //
     "  end,\n"
     "}\n";
 
+static const char growth[] = //
+    "return kernel {\n"
+    "  name = 'growth',\n"
+    "  args = { tensor('X', f32, 'N'), out('Y', f32, 'N') },\n"
+    "  grid = function(d) return cdiv(d.N, 64) end,\n"
+    "  body = function(a, d, c, i)\n"
+    "    local e = exp(a.X:tile({i * 64}, {64}))\n"
+    "    local y = e *\n"
+    "      e\n"
+    "    a.Y:store({i * 64}, y + 1)\n"
+    "  end,\n"
+    "}\n";
+
 static const char rowsum[] = //
     "return kernel {\n"
     "  name = 'rows',\n"
@@ -317,6 +330,11 @@ static bool wrong_product(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
   return ok;
 }
 
+/* The same, but where a value more is stored. */
+static bool shy_product(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  return m->args.n == 3 ? wrong_product(m, ctx, changed) : lower(m, ctx, changed);
+}
+
 /* An optional pass of machine IR is wrong. */
 static bool wrong_machine_cse(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   bool ok = ir_pass_cse(m, ctx, changed);
@@ -341,6 +359,8 @@ struct fault {
   ir_pass_fn by;
 };
 
+static enum kiln_domain domain = KILN_DOMAIN_AUTO;
+
 static const struct kiln_diff_report *diff(struct help_api *t, struct kiln_file *file,
                                            struct kiln_request *req, struct fault fault,
                                            enum kiln_status want, const char *says) {
@@ -359,7 +379,8 @@ static const struct kiln_diff_report *diff(struct help_api *t, struct kiln_file 
     }
   }
   assert_true(found);
-  struct kiln_diff_options opt = {.struct_size = sizeof opt, .sides = 1u << KILN_ON_EMU};
+  struct kiln_diff_options opt = {
+      .struct_size = sizeof opt, .sides = 1u << KILN_ON_EMU, .domain = domain};
   const struct kiln_diff_report *r = NULL;
   enum kiln_status st = diff_case(file, req, &opt, &pipes, &r);
   if (r && st != want)
@@ -519,6 +540,42 @@ static void test_wrong_lowering(void **state) {
   IS(r, op, "mul");
   IS(r, without, "machine_cse");
   IS(r, pass, "machine_cse");
+  end(&x);
+}
+
+/* Where values are rounded, by the error policy; and in payloads. */
+static void test_not_exact(void **state) {
+  (void)state;
+  struct run x;
+  for (int rounded = 0; rounded < 2; rounded++) {
+    begin(&x, growth, "N=100", "");
+    domain = rounded ? KILN_DOMAIN_ROUNDED : KILN_DOMAIN_AUTO;
+    const char *name = rounded ? "rounded, by the error policy" : "algebraic";
+    const struct kiln_diff_report *r = diff(&x.t, x.file, &x.req, (struct fault){0}, KILN_OK, NULL);
+    IS(r, domain, name);
+    r = diff(&x.t, x.file, &x.req, (struct fault){"lower_machine", wrong_product}, KILN_WRONG,
+             "k\\.lua:7:");
+    IS(r, domain, name);
+    IS(r, op, "mul");
+    IS(r, op_value, "y");
+    assert_int_equal(r->op_line, 7);
+    assert_true(!rounded || help_api_matches(r->text, "error over twice the baseline's"));
+    domain = KILN_DOMAIN_AUTO;
+    end(&x);
+  }
+}
+
+/* Looking makes the difference go: that is said, and no op is blamed. */
+static void test_hidden(void **state) {
+  (void)state;
+  struct run x;
+  begin(&x, axpy, "N=100", "");
+  const struct kiln_diff_report *r =
+      diff(&x.t, x.file, &x.req, (struct fault){"lower_machine", shy_product}, KILN_WRONG,
+           "k\\.lua:10:");
+  IS(r, op, "store");
+  assert_false(r->at_store);
+  SAYS(r, "with a store of the value added the difference goes");
   end(&x);
 }
 
@@ -847,6 +904,8 @@ int main(void) {
       cmocka_unit_test(test_wrong_pass),
       cmocka_unit_test(test_iterations),
       cmocka_unit_test(test_wrong_lowering),
+      cmocka_unit_test(test_not_exact),
+      cmocka_unit_test(test_hidden),
       cmocka_unit_test(test_wrong_with_stages),
       cmocka_unit_test(test_split_loops),
       cmocka_unit_test(test_wrong_mask),
