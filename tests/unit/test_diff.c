@@ -361,10 +361,9 @@ struct fault {
 
 static enum kiln_domain domain = KILN_DOMAIN_AUTO;
 
-static const struct kiln_diff_report *diff(struct help_api *t, struct kiln_file *file,
-                                           struct kiln_request *req, struct fault fault,
-                                           enum kiln_status want, const char *says) {
-  struct ir_pass tile[16], lowering[32];
+/* The pipelines with a pass replaced; they are kept in `tile` and `lowering`. */
+static struct diff_pipelines faulty(struct fault fault, struct ir_pass tile[static 16],
+                                    struct ir_pass lowering[static 32]) {
   struct diff_pipelines pipes = {.tile = tile, .lowering = lowering};
   const struct ir_pass *real = ir_tile_pipeline(&pipes.n_tile);
   memcpy(tile, real, pipes.n_tile * sizeof *tile);
@@ -379,6 +378,14 @@ static const struct kiln_diff_report *diff(struct help_api *t, struct kiln_file 
     }
   }
   assert_true(found);
+  return pipes;
+}
+
+static const struct kiln_diff_report *diff(struct help_api *t, struct kiln_file *file,
+                                           struct kiln_request *req, struct fault fault,
+                                           enum kiln_status want, const char *says) {
+  struct ir_pass tile[16], lowering[32];
+  struct diff_pipelines pipes = faulty(fault, tile, lowering);
   struct kiln_diff_options opt = {
       .struct_size = sizeof opt, .sides = 1u << KILN_ON_EMU, .domain = domain};
   const struct kiln_diff_report *r = NULL;
@@ -730,14 +737,9 @@ static void spoil_each(const char *path, const char *kernel, int32_t case_index,
     struct ir_opnode *n = ir_op_at(copy, (struct ir_op){spoiled});
     if (!n->block.id || !spoil_op(copy, (struct ir_op){spoiled}))
       continue;
-    struct ir_pass lowering[32];
-    struct diff_pipelines pipes = {.lowering = lowering};
-    pipes.tile = ir_tile_pipeline(&pipes.n_tile);
-    const struct ir_pass *real = cg_pipeline(&pipes.n_lowering);
-    memcpy(lowering, real, pipes.n_lowering * sizeof *lowering);
-    for (uint32_t i = 0; i < pipes.n_lowering; i++)
-      if (strcmp(lowering[i].name, "lower_machine") == 0)
-        lowering[i].fn = lower_spoiled;
+    struct ir_pass tile[16], lowering[32];
+    struct diff_pipelines pipes =
+        faulty((struct fault){"lower_machine", lower_spoiled}, tile, lowering);
     struct kiln_diff_options opt = {.struct_size = sizeof opt, .sides = 1u << KILN_ON_EMU};
     const struct kiln_diff_report *r = NULL;
     enum kiln_status st = diff_case(file, &req, &opt, &pipes, &r);
@@ -882,6 +884,7 @@ static void test_domains(void **state) {
 
 static void test_interruption(void **state) {
   (void)state;
+  uint32_t stopped = 0;
   for (uint64_t at = 1; at < 40; at += 3) {
     struct run x;
     begin(&x, axpy, "N=100", "");
@@ -891,9 +894,44 @@ static void test_interruption(void **state) {
     enum kiln_status st = kiln_diff(x.file, &x.req, &o, &r);
     assert_true(st == KILN_INTERRUPTED || st == KILN_OK);
     assert_true((st == KILN_OK) == (r != NULL));
+    stopped += st == KILN_INTERRUPTED;
     kiln_diag_clear(x.t.ctx);
     end(&x);
   }
+  assert_true(stopped > 1);
+}
+
+/* Memory runs out anywhere on the way to a report: that is said, and nothing is left behind. */
+static void test_no_memory(void **state) {
+  (void)state;
+  struct ir_pass tile[16], lowering[32];
+  struct diff_pipelines pipes =
+      faulty((struct fault){"lower_machine", wrong_product}, tile, lowering);
+  uint32_t failed = 0;
+  for (uint64_t n = 1;; n += n < 40 ? 1 : n / 8) {
+    struct run x;
+    const struct kiln_diff_report *r;
+    begin(&x, axpy, "N=100", "");
+    struct kiln_diff_options o = {.struct_size = sizeof o, .sides = 1u << KILN_ON_EMU};
+    x.t.fail_at = x.t.requests + n;
+    x.t.sticky = n % 2 == 0;
+    enum kiln_status st = diff_case(x.file, &x.req, &o, &pipes, &r);
+    bool hit = x.t.requests >= x.t.fail_at;
+    x.t.fail_at = 0;
+    assert_true(st == KILN_WRONG || (hit && st == KILN_NO_MEMORY));
+    assert_true((r != NULL) == (st == KILN_WRONG));
+    failed += st == KILN_NO_MEMORY;
+    kiln_diag_clear(x.t.ctx);
+    st = diff_case(x.file, &x.req, &o, &pipes, &r);
+    assert_int_equal(st, KILN_WRONG);
+    IS(r, op, "mul");
+    kiln_diag_clear(x.t.ctx);
+    end(&x);
+    if (!hit)
+      break;
+  }
+  print_message("%u failures\n", failed);
+  assert_true(failed > 10);
 }
 
 int main(void) {
@@ -917,6 +955,7 @@ int main(void) {
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_domains),
       cmocka_unit_test(test_interruption),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
