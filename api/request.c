@@ -279,6 +279,22 @@ static void prefer_request(struct api_problem *p, const struct fe_config *asked,
   }
 }
 
+/* The knobs and pins of a `schedule` table. */
+static void apply_schedule(struct resolve *r, uint32_t n, const struct fe_named *entries) {
+  for (uint32_t i = 0; i < n; i++) {
+    const char *error = "";
+    const struct fe_named *s = &entries[i];
+    if (strchr(s->name, '.')) {
+      pin(r, s);
+    } else if (s->value.kind != FE_INT ||
+               !cg_schedule_set(&r->p->schedule, s->name, s->value.i, r->a, &error)) {
+      r->ok = false;
+      diag_report(&r->ctx->diags, DIAG_ERROR, DIAG_CONFIG, r->p->kernel->loc, "schedule `%s`: %s",
+                  s->name, s->value.kind == FE_INT ? error : "expected a whole number");
+    }
+  }
+}
+
 static void set_config(struct resolve *r) {
   struct api_problem *p = r->p;
   const struct fe_kernel *k = p->kernel;
@@ -288,18 +304,9 @@ static void set_config(struct resolve *r) {
   if (k) {
     fixed = fe_empty_config(k, r->a);
     asked = fe_empty_config(k, r->a);
-    for (uint32_t i = 0; i < k->n_schedule; i++) {
-      const char *error = "";
-      const struct fe_named *s = &k->schedule[i];
-      if (strchr(s->name, '.')) {
-        pin(r, s);
-      } else if (s->value.kind != FE_INT ||
-                 !cg_schedule_set(&p->schedule, s->name, s->value.i, r->a, &error)) {
-        r->ok = false;
-        diag_report(&r->ctx->diags, DIAG_ERROR, DIAG_CONFIG, k->loc, "schedule `%s`: %s", s->name,
-                    s->value.kind == FE_INT ? error : "expected a whole number");
-      }
-    }
+    apply_schedule(r, k->n_schedule, k->schedule);
+    if (r->from)
+      apply_schedule(r, r->from->n_schedule, r->from->schedule);
   }
   for (uint32_t i = 0; r->from && i < r->from->n_consts; i++)
     r->ok &= fe_set_value(fe, k, r->a, FE_SET_CONST, "case", r->from->consts[i].name,

@@ -24,8 +24,13 @@ static void add_arg(struct ir_module *m, uint32_t k, const struct cg_arg_value *
   int64_t bytes = dtype_bytes(a->dtype, 1);
   int64_t elems = ACCESS / bytes;
   for (uint32_t d = 0; d < a->rank; d++)
-    if (expr_at(&m->exprs, a->dim[d])->op == EXPR_SYM)
-      add_fact(m, a->dim[d], false, ir_pow2_divisor(v->dim[d], DIM_CLASS));
+    if (expr_at(&m->exprs, a->dim[d])->op == EXPR_SYM) {
+      /* Nothing is a class of its own: the tensor memory unit takes no map of it. */
+      if (v->dim[d] == 0)
+        add_fact(m, a->dim[d], true, 0);
+      else
+        add_fact(m, a->dim[d], false, ir_pow2_divisor(v->dim[d], DIM_CLASS));
+    }
   for (uint32_t d = 0; d < a->rank; d++) {
     struct expr stride = ir_arg_expr(m, k, "stride", (int)d);
     if (v->stride[d] != 1)

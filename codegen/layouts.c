@@ -92,6 +92,38 @@ struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint
   return l;
 }
 
+/* ---- wgmma ---- */
+
+struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w) {
+  struct cg_wgmma_cut c = {0};
+  int64_t groups = w.rows / 4, wide = w.cols ? cols / w.cols : 0;
+  if (!groups || w.rows % 4 || rows % (64 * groups) || !wide || cols % w.cols)
+    return c;
+  c.blocks = (uint32_t)(rows / (64 * groups));
+  c.atoms = (uint32_t)ceil_div(wide, 256);
+  if (wide % (8 * (int64_t)c.atoms) == 0)
+    c.n = (uint32_t)(wide / c.atoms);
+  return c;
+}
+
+/* PTX: warp w of the group, g = lane / 4, t = lane % 4; d0,d1: row 16w + g, cols 2t,2t+1; d2,d3:
+ * row + 8; then 8 columns on. */
+struct layout *cg_layout_wgmma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w) {
+  struct cg_wgmma_cut c = cg_wgmma_cut(rows, cols, w);
+  struct layout *l = layout_new(a, 2, (int64_t[]){rows, cols});
+  KILN_ASSERT(c.n);
+  add1(a, l, LAYOUT_REG, 2, 1, 1);
+  add1(a, l, LAYOUT_REG, 2, 0, 8);
+  add1(a, l, LAYOUT_REG, c.atoms * c.n / 8, 1, 8);
+  add1(a, l, LAYOUT_REG, c.blocks, 0, 64);
+  add1(a, l, LAYOUT_LANE, 4, 1, 2);
+  add1(a, l, LAYOUT_LANE, 8, 0, 1);
+  add1(a, l, LAYOUT_WARP, 4, 0, 16);
+  add1(a, l, LAYOUT_WARP, w.rows / 4, 0, 64 * (int64_t)c.blocks);
+  add1(a, l, LAYOUT_WARP, w.cols, 1, c.atoms * (int64_t)c.n);
+  return l;
+}
+
 /* ---- multiply-add ---- */
 
 struct layout *cg_layout_fma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,

@@ -37,6 +37,16 @@ struct layout *cg_layout_mma_a(struct arena *a, int64_t rows, int64_t cols, uint
 struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
                                struct cg_warps w, const struct cg_mma_atom *x);
 
+/* How instructions of warpgroups (wgmma, 64 rows, n columns, n a multiple of 8 up to 256) lie over
+ * a tile: w.rows / 4 warpgroups along the rows, w.cols along the columns; each has `blocks` times
+ * 64 adjacent rows, `atoms` times n columns. n = 0: they do not fit; nothing is padded. */
+struct cg_wgmma_cut {
+  uint32_t blocks, atoms, n;
+};
+struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w);
+/* PTX ISA, "Register Fragments for wgmma": D; registers of one instruction are adjacent. */
+struct layout *cg_layout_wgmma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w);
+
 /* Accumulator of a dot by multiply-adds: a thread holds `vec` adjacent rows (columns) where the
  * operand is contiguous along them, else rows (columns) that its neighbours' lie between; lanes 4 x
  * 8. */

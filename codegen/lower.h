@@ -9,6 +9,7 @@
 #ifndef KILN_CODEGEN_LOWER_H
 #define KILN_CODEGEN_LOWER_H
 
+#include "codegen/box.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/view.h"
@@ -24,6 +25,10 @@ struct cg_smem {
   int64_t slot_bytes;
   int outer_dim, inner_dim;       /* dims of the loaded tile; -1: a unit dim */
   int64_t fill_outer, fill_inner; /* what a copy writes: the tile, and zeros up to k's padding */
+  /* Filled by the tensor memory unit: panels of `panel` elements along inner, each outer rows of
+   * `panel_swizzle` bytes, swizzled as the unit does. 0: not. */
+  int64_t panel;
+  uint32_t panel_swizzle;
 };
 
 enum cg_lval_kind {
@@ -43,10 +48,17 @@ struct cg_lval {
   struct ir_op writer; /* ... and by whom, where it is one */
   bool several;
   struct ir_val scalar; /* SCALAR; SMEM: byte offset of the current slot */
+  struct ir_val filled; /* FRAG: bool, false where the fragment holds nothing yet and counts as
+                           zeros; 0: always true */
   uint32_t frag;
   struct cg_smem *smem;
   const struct cg_view *view; /* of a view, which is of no kind */
   struct cg_reading *reading; /* INLINE: of a load whose elements are read where they are used */
+  /* INLINE, a load that its one writer makes part by part: the access, and the fragment of the part
+   * at hand, whose register 0 is register `from` of the tile. */
+  const struct cg_delayed *delayed;
+  uint32_t part;
+  struct ir_val from;
   /* The element computed last, for readers within one register's evaluation. */
   uint32_t memo_epoch, memo_reg;
   struct ir_val memo;
@@ -71,7 +83,8 @@ struct lower {
   bool failed;                    /* an error was reported */
   struct cg_lval *val;            /* per value of the scheduled module */
   uint32_t n_val, n_ops;          /* of the scheduled module */
-  uint32_t threads, warps;
+  uint32_t threads, warps;        /* that compute */
+  uint32_t all_threads;           /* of the block */
   struct ir_val lane, warp;
   struct ir_val *arg_ptr; /* per module argument; 0 where absent or a scalar */
   struct map exprs;       /* launch expression -> parameter */
@@ -80,7 +93,8 @@ struct lower {
   uint32_t epoch;
   struct cg_run run; /* lower_eval.c */
   uint32_t n_names;
-  uint32_t open_pipe; /* lower_smem.c: copies of loads in a row, not yet waited for */
+  uint32_t open_pipe;     /* lower_smem.c: copies of loads in a row, not yet waited for */
+  struct cg_roles *roles; /* lower_roles.c: consumers and a producer; NULL: all do the same */
 };
 
 /* ---- lower_core.c: scalars ---- */
@@ -179,6 +193,8 @@ void cg_set_scalar(struct lower *l, struct ir_val v, struct ir_val x);
 
 /* Lowers one elementwise scalar op over lowered operands. */
 struct ir_val cg_scalar_op(struct lower *l, struct ir_op o, const struct ir_val *in);
+/* The one op that makes someone compute v, or 0: there are several. */
+struct ir_op cg_only_writer(struct lower *l, struct ir_val v);
 /* Decides for an elementwise, broadcast, reshape or transpose op: inline or a fragment now. */
 void cg_lower_lazy(struct lower *l, struct ir_op o);
 
@@ -222,6 +238,14 @@ struct ir_val cg_place_mask(struct lower *l, const struct cg_access *x, const st
 void cg_gload(struct lower *l, struct ir_val ptr, struct ir_val mask, struct ir_val other,
               uint32_t n, struct ir_val *out);
 struct ir_val cg_pad_value(struct lower *l, struct ir_op load);
+/* A load into registers that waits for who reads it. */
+struct cg_delayed {
+  struct cg_access x;
+  struct cg_place p;
+};
+/* Loads that v is computed from and that wait: as many registers as `part`, a layout, has, from
+ * register `from` on. Until the next such call v can be evaluated there. */
+void cg_load_part(struct lower *l, struct ir_val v, uint32_t part, struct ir_val from);
 void cg_lower_load(struct lower *l, struct ir_op o);
 /* A load of path `direct`: element r; a run of elements is read at once. */
 struct ir_val cg_read_element(struct lower *l, struct cg_reading *x, struct ir_val r);
@@ -350,6 +374,78 @@ struct cg_overlap {
 void cg_mma_overlap(struct lower *l, const struct cg_dot *d, struct ir_val step, struct ir_val next,
                     const struct cg_overlap *o);
 
+void cg_dot_wgmma(struct lower *l, struct ir_op o);
+/* The fragment the dot accumulates into: its operand's, where no one else reads that. */
+uint32_t cg_open_acc(struct lower *l, struct ir_op o);
+/* Is v a tile of zeros? */
+bool cg_is_zero_tile(const struct lower *l, struct ir_val v);
+
+/* ---- lower_roles.c: kernels with a producer ---- */
+
+/* Loads whose slots are filled and emptied together. */
+struct cg_feed {
+  struct ir_block block;    /* scheduled */
+  uint32_t pipe, cursor[2]; /* resources; cursors of producer, consumer */
+  uint32_t slots;
+  uint32_t n_loads, n_seen; /* loads in it; of these, lowered on the way through the block */
+  struct ir_op first, last; /* the dots that read it first and last */
+};
+
+struct cg_unit_load {
+  struct ir_op load;
+  struct cg_box box;
+  struct cg_smem *smem;
+  uint32_t tmap, feed; /* resource; index into feeds */
+};
+
+struct cg_roles {
+  uint32_t groups;            /* consumer warpgroups */
+  struct ir_val group;        /* this thread's, s32 */
+  struct ir_val one;          /* bool: the first thread of its warpgroup */
+  struct ir_val first, leads; /* bool: the block's first thread; the producer's */
+  uint32_t group_bar;         /* named barriers of a consumer warpgroup each */
+  uint32_t store_groups;      /* boxes that the tensor memory unit stores of a tile, if each store
+                              runs once for it; else 0 */
+  bool stores;                /* ... stores any */
+  VEC(struct cg_feed) feeds;
+  VEC(struct cg_unit_load) loads;
+};
+/* Lowers the body: tile by tile, the consumers' code and the producer's. */
+void cg_lower_roles(struct lower *l, struct ir_block body);
+/* pass_lower_machine.c: the body's arguments, for tile `id` of the grid (s32). */
+void cg_bind_entry(struct lower *l, struct ir_block entry, struct ir_val id);
+struct cg_unit_load *cg_unit_load_of(struct lower *l, struct ir_op load);
+/* A consumer comes to a load: waits for its slot. */
+void cg_consume_load(struct lower *l, struct ir_op load);
+/* Consumers have done with the slots that `dot` is the last to read: with this iteration's, or
+ * (behind = 1) those of the one before. */
+void cg_release_feeds(struct lower *l, struct ir_op dot, bool behind, struct ir_val cond);
+/* They go on to the next slots. */
+void cg_advance_feeds(struct lower *l, struct ir_op dot);
+/* Code where cond, a bool, holds: between these two calls. */
+struct ir_builder cg_enter_if(struct lower *l, struct ir_val cond);
+void cg_leave_if(struct lower *l, struct ir_builder saved);
+/* An op on resources, without results. */
+struct ir_op cg_res_op(struct lower *l, enum ir_opcode o, uint32_t n_res, const uint32_t *res,
+                       uint32_t n_in, const struct ir_val *in);
+/* Stays the dot in flight at the end of its loop's iteration: does nobody but the next one use its
+ * result there? */
+bool cg_is_deferred(struct lower *l, struct ir_op dot);
+/* After a loop: waits for the dots it left in flight; `ran`: did it run at all? */
+void cg_settle_dots(struct lower *l, struct ir_block body, struct ir_val ran);
+
+/* ---- lower_box.c: the tensor memory unit ---- */
+
+/* A map of boxes of `rows` rows of a tile of type t. */
+uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows);
+struct cg_smem *cg_new_panels(struct lower *l, const char *name, enum dtype t, int64_t outer,
+                              int64_t inner, uint32_t swizzle, uint32_t slots);
+/* Loads all boxes of the tile into the producer's slot. */
+void cg_load_boxes(struct lower *l, const struct cg_unit_load *x);
+void cg_store_boxes(struct lower *l, struct ir_op o);
+/* Boxes that a warpgroup stores for it. */
+uint32_t cg_store_box_count(struct lower *l, struct ir_op o);
+
 /* ---- lower_control.c, lower_loop.c ---- */
 void cg_lower_block(struct lower *l, struct ir_block b); /* without its terminator */
 void cg_lower_op(struct lower *l, struct ir_op o);
@@ -385,6 +481,6 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o);
 /* ---- lower_recipe.c ---- */
 /* Bytes of a scratch argument, rounded up so that another may follow. */
 struct expr cg_scratch_bytes(struct ir_module *m, uint32_t arg);
-void cg_fill_recipe(struct lower *l, struct expr blocks);
+void cg_fill_recipe(struct lower *l, struct expr tiles);
 
 #endif

@@ -31,14 +31,29 @@ static uint32_t carried_frag(struct lower *l, struct ir_op user, struct ir_val i
   return frag;
 }
 
+/* Is it zeros that the first iteration's dot of warpgroups accumulates to, and nothing else reads?
+ * Then that dot makes the fragment, and no one fills it before. */
+static bool is_first_made(const struct lower *l, const struct cg_carried *c, uint32_t i) {
+  if (!l->roles || !c->frag[i] || !cg_is_zero_tile(l, c->inits[i]) ||
+      l->uses.count[c->args[i].id] != 1)
+    return false;
+  struct cg_use use = l->uses.list.at[l->uses.first[c->args[i].id]];
+  return ir_op_at(l->m, use.op)->opcode == IR_DOT && use.operand == 2 &&
+         cg_is_wgmma(l->m, use.op) &&
+         ir_op_at(l->m, use.op)->block.id == ir_value_at(l->m, c->args[i])->block.id;
+}
+
 void cg_open_carried(struct lower *l, struct ir_op user, struct cg_carried *c) {
   c->frag = ARENA_ARRAY(l->a, uint32_t, c->n + 1);
   c->scalars = ARENA_ARRAY(l->a, struct ir_val, c->n + 1);
   c->n_scalars = 0;
   for (uint32_t i = 0; i < c->n; i++) {
-    if (is_tile(l, c->args[i]))
-      c->frag[i] = carried_frag(l, user, c->inits[i], c->args[i]);
-    else
+    if (is_tile(l, c->args[i])) {
+      c->frag[i] = UINT32_MAX; /* for is_first_made: it has one */
+      c->frag[i] = is_first_made(l, c, i) ? cg_new_frag(l, "acc", ir_type_of(l->m, c->args[i]),
+                                                        cg_layout_of(l, c->args[i]))
+                                          : carried_frag(l, user, c->inits[i], c->args[i]);
+    } else
       c->scalars[c->n_scalars++] = cg_scalar(l, c->inits[i]);
   }
 }
@@ -155,7 +170,7 @@ struct cg_carried cg_carried_of_for(struct lower *l, struct ir_op o) {
 
 void cg_lower_for(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
-  if (cg_lower_pipelined_for(l, o))
+  if (!l->roles && cg_lower_pipelined_for(l, o))
     return;
   struct cg_carried c = cg_carried_of_for(l, o);
   struct ir_block body = ir_op_at(m, o)->blocks[0];
@@ -168,11 +183,23 @@ void cg_lower_for(struct lower *l, struct ir_op o) {
   struct ir_builder saved = cg_enter_block(l, ir_op_at(m, loop)->blocks[0]);
   cg_set_scalar(l, ir_block_at(m, body)->args.at[0], index);
   cg_bind(l, &c, c.args, args);
+  for (uint32_t i = 0; i < c.n; i++)
+    if (is_first_made(l, &c, i))
+      l->val[c.args[i].id].filled = cg_cmp(l, IR_GT, index, bounds[0]);
   cg_lower_block(l, body);
   struct ir_val *next = ARENA_ARRAY(l->a, struct ir_val, c.n + 1);
   uint32_t n = cg_put_yields(l, c.n, c.yields, c.frag, next);
   cg_leave_block(l, saved, IR_YIELD, n, next);
   cg_bind(l, &c, c.results, ir_op_at(m, loop)->out);
+  if (!l->roles)
+    return;
+  cg_settle_dots(l, body, cg_cmp(l, IR_LT, bounds[0], bounds[1]));
+  for (uint32_t i = 0; i < c.n; i++)
+    if (is_first_made(l, &c, i)) {
+      struct ir_builder none = cg_enter_if(l, cg_cmp(l, IR_GE, bounds[0], bounds[1]));
+      cg_ffill(l, c.frag[i], cg_zero_of(l, (enum dtype)ir_type_of(m, c.args[i]).dtype));
+      cg_leave_if(l, none);
+    }
 }
 
 void cg_lower_if(struct lower *l, struct ir_op o) {
@@ -332,10 +359,14 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_if(l, o);
   else if (c == IR_WHILE)
     cg_lower_while(l, o);
+  else if (c == IR_LOAD && cg_unit_load_of(l, o))
+    cg_consume_load(l, o);
   else if (c == IR_LOAD && !cg_goes_to_registers(m, o))
     cg_lower_smem_load(l, o);
   else if (c == IR_LOAD)
     cg_lower_load(l, o);
+  else if (c == IR_STORE && str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+    cg_store_boxes(l, o);
   else if (c == IR_STORE)
     cg_lower_store(l, o);
   else if (c == IR_DOT)

@@ -23,8 +23,7 @@ static void open_operand(struct lower *l, struct cg_dot *d, int i) {
   d->k_inner[i] = i == 0;
 }
 
-/* The fragment the dot accumulates into: its operand's, where no one else reads that. */
-static uint32_t open_acc(struct lower *l, struct ir_op o) {
+uint32_t cg_open_acc(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   struct ir_val v = ir_op_at(m, o)->in[2];
   const struct ir_value *x = ir_value_at(m, v);
@@ -65,13 +64,17 @@ void cg_move_dot(struct lower *l, struct cg_dot *d) {
 
 void cg_take_acc(struct lower *l, struct cg_dot *d) {
   struct ir_val out = ir_op_at(l->m, d->op)->out[0];
-  d->acc = open_acc(l, d->op);
+  d->acc = cg_open_acc(l, d->op);
   l->val[out.id].kind = CG_LV_FRAG;
   l->val[out.id].frag = d->acc;
 }
 
 void cg_lower_dot(struct lower *l, struct ir_op o) {
   struct cg_dot d;
+  if (cg_is_wgmma(l->m, o)) {
+    cg_dot_wgmma(l, o);
+    return;
+  }
   cg_open_dot(l, o, &d);
   cg_take_acc(l, &d);
   if (d.mma)

@@ -113,6 +113,8 @@ struct ir_val cg_eval(struct lower *l, struct ir_val v, struct ir_val r, uint32_
   struct ir_val e;
   if (x->kind == CG_LV_FRAG)
     e = cg_fget(l, x->frag, r);
+  else if (x->delayed)
+    e = cg_fget(l, x->part, cg_op2(l, IR_SUB, r, x->from));
   else
     e = eval_op(l, v, r, layout);
   x->memo = e;
@@ -255,6 +257,11 @@ static const struct cg_lval *find_writer(struct lower *l, struct ir_val v) {
     x->writer = writer;
   }
   return x;
+}
+
+struct ir_op cg_only_writer(struct lower *l, struct ir_val v) {
+  const struct cg_lval *x = find_writer(l, v);
+  return x->several ? (struct ir_op){0} : x->writer;
 }
 
 void cg_lower_lazy(struct lower *l, struct ir_op o) {

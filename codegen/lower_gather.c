@@ -222,10 +222,10 @@ static void atomic_scalar(struct lower *l, const struct picker *p, struct ir_val
   struct ir_val first = cg_is_first_thread(l), old;
   bool orders = ir_get_attr(l->m, p->op, IR_ATTR_sem) != NULL;
   if (orders)
-    ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
+    cg_put_barrier(&l->b);
   change(l, p, p->base, and_of(l, p->inside, first), value, wanted ? &old : NULL);
   if (orders && !wanted)
-    ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
+    cg_put_barrier(&l->b);
   if (!wanted)
     return;
   const struct cg_smem *s = new_cells(l, p->t);

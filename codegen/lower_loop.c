@@ -308,7 +308,7 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   cg_open_carried(l, o, &c);
   /* Inside another loop the ring is filled again: not before everyone has done with it. */
   if (ir_block_at(m, ir_op_at(m, o)->block)->parent.id)
-    ir_build(&l->b, IR_BARRIER, 0, NULL, 0, NULL);
+    cg_put_barrier(&l->b);
   fill_ring(l, &x);
   struct ir_op dot = only_dot(l, &x, &c);
   if (dot.id) {

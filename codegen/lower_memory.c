@@ -275,36 +275,77 @@ struct ir_val cg_read_element(struct lower *l, struct cg_reading *x, struct ir_v
   return x->at[run->at];
 }
 
-void cg_lower_load(struct lower *l, struct ir_op o) {
-  struct ir_val v = ir_op_at(l->m, o)->out[0];
-  uint32_t layout = cg_layout_of(l, v);
-  struct cg_access x = cg_open_access(l, o);
-  cg_bind_access(l, &x);
-  struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
-  struct ir_val other = cg_pad_value(l, o), out[16];
-  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_path), "direct")) {
-    struct cg_reading *reading = ARENA_NEW(l->a, struct cg_reading);
-    *reading = (struct cg_reading){x, p, other, access_width(l, &x, layout), 0, {{0}}};
-    l->val[v.id].kind = CG_LV_INLINE;
-    l->val[v.id].reading = reading;
-    return;
-  }
-  uint32_t frag = cg_new_frag(l, "x", x.tile, layout);
-  uint32_t n = cg_frag_elems(l, frag), w = access_width(l, &x, layout);
+/* Fills frag with registers `from` .. of the tile. */
+static void load_frag(struct lower *l, const struct cg_access *x, const struct cg_place *p,
+                      uint32_t frag, struct ir_val from) {
+  uint32_t n = cg_frag_elems(l, frag), w = access_width(l, x, p->layout);
   uint32_t put = cg_put_width(l, frag), chunk = w > put ? w : put;
+  struct ir_val other = cg_pad_value(l, x->op), out[16];
   struct ir_builder saved;
   struct ir_val r = cg_muli(l, cg_each(l, n / chunk, &saved), chunk);
   for (uint32_t i = 0; i < chunk; i += w) {
-    struct ir_val at = cg_addi(l, r, i);
-    struct ir_val ptr = cg_place_ptr(l, &x, &p, at);
-    if (w == 1 && in_dot_loop(l, o) && ptr.id != x.base.id)
+    struct ir_val at = cg_add(l, from, cg_addi(l, r, i));
+    struct ir_val ptr = cg_place_ptr(l, x, p, at);
+    if (w == 1 && in_dot_loop(l, x->op) && ptr.id != x->base.id)
       cg_set_int(l->m, ir_value_at(l->m, ptr)->def, IR_ATTR_late, 1);
-    cg_gload(l, ptr, cg_place_mask(l, &x, &p, at), other, w, out + i);
+    cg_gload(l, ptr, cg_place_mask(l, x, p, at), other, w, out + i);
   }
   cg_fput(l, frag, r, chunk, out);
   cg_end_each(l, saved);
-  l->val[v.id].kind = CG_LV_FRAG;
-  l->val[v.id].frag = frag;
+}
+
+/* May the load wait for its reader, a store that goes part by part and lies in the same layout? No
+ * one writes what it reads in between. */
+static bool can_wait(struct lower *l, struct ir_op o) {
+  const struct ir_module *m = l->m;
+  struct ir_val v = ir_op_at(m, o)->out[0];
+  struct ir_op store = l->roles ? cg_only_writer(l, v) : (struct ir_op){0};
+  if (!store.id || ir_op_at(m, store)->opcode != IR_STORE || cg_is_stored(m, o))
+    return false;
+  const struct ir_opnode *n = ir_op_at(m, store);
+  return str_eq(cg_attr_word(m, store, IR_ATTR_path), "tma") &&
+         n->block.id == ir_op_at(m, o)->block.id &&
+         cg_layout_of(l, n->in[n->n_in - 1u]) == cg_layout_of(l, v);
+}
+
+void cg_lower_load(struct lower *l, struct ir_op o) {
+  struct cg_lval *v = &l->val[ir_op_at(l->m, o)->out[0].id];
+  uint32_t layout = cg_layout_of(l, ir_op_at(l->m, o)->out[0]);
+  struct cg_access x = cg_open_access(l, o);
+  cg_bind_access(l, &x);
+  struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
+  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_path), "direct")) {
+    struct cg_reading *reading = ARENA_NEW(l->a, struct cg_reading);
+    *reading = (struct cg_reading){x, p, cg_pad_value(l, o), access_width(l, &x, layout), 0, {{0}}};
+    v->kind = CG_LV_INLINE;
+    v->reading = reading;
+    return;
+  }
+  if (can_wait(l, o)) {
+    struct cg_delayed d = {x, p};
+    v->kind = CG_LV_INLINE;
+    v->delayed = arena_copy(l->a, &d, sizeof d);
+    return;
+  }
+  v->frag = cg_new_frag(l, "x", x.tile, layout);
+  v->kind = CG_LV_FRAG;
+  load_frag(l, &x, &p, v->frag, cg_s32(l, 0));
+}
+
+void cg_load_part(struct lower *l, struct ir_val v, uint32_t part, struct ir_val from) {
+  struct cg_lval *x = &l->val[v.id];
+  if (x->kind != CG_LV_INLINE || x->from.id == from.id)
+    return;
+  x->from = from;
+  if (!x->delayed) {
+    const struct ir_opnode *n = ir_op_at(l->m, ir_value_at(l->m, v)->def);
+    for (uint32_t i = 0; i < n->n_in; i++)
+      cg_load_part(l, ir_op_at(l->m, ir_value_at(l->m, v)->def)->in[i], part, from);
+    return;
+  }
+  const struct layout *lay = cg_layout_at(l, part);
+  x->part = cg_new_frag(l, "x", ir_tile(x->delayed->x.tile.dtype, lay->rank, lay->shape), part);
+  load_frag(l, &x->delayed->x, &x->delayed->p, x->part, from);
 }
 
 /* Whether each of `count` accesses of a thread has a 64-bit address of its own, so many that they

@@ -119,7 +119,20 @@ static void add_scratch(struct recipe *r, struct ir_module *m) {
   }
 }
 
-void cg_fill_recipe(struct lower *l, struct expr blocks) {
+/* The tensor memory unit takes coordinates of 32 bits, and no map of nothing. */
+static void check_map(struct recipe *r, const struct ir_module *m, const struct recipe_tmap *t,
+                      uint32_t arg) {
+  struct expr_pool *p = &r->exprs;
+  for (uint32_t d = 0; d < t->rank; d++) {
+    const char *name = r->args.at[arg].name;
+    add_check(r, expr_op2(p, EXPR_LT, expr_const(p, 0), t->dim[d]),
+              arena_printf(m->arena, "%s must have elements", name));
+    add_check(r, expr_op2(p, EXPR_LE, t->dim[d], expr_const(p, INT32_MAX)),
+              arena_printf(m->arena, "a dim of %s is more than 2^31 - 1", name));
+  }
+}
+
+void cg_fill_recipe(struct lower *l, struct expr tiles) {
   struct ir_module *m = l->m;
   struct recipe *r = recipe_new(m->arena, m->syms);
   struct expr_pool *p = &r->exprs;
@@ -145,13 +158,16 @@ void cg_fill_recipe(struct lower *l, struct expr blocks) {
   }
   add_scratch(r, m);
   struct recipe_step step = {.kind = RECIPE_KERNEL, .entry = cg_entry_name(m)};
-  step.grid[0] = expr_import(p, &m->exprs, blocks);
+  tiles = expr_import(p, &m->exprs, tiles);
+  step.grid[0] = tiles;
+  if (l->roles) /* blocks stay, one an SM */
+    step.grid[0] = expr_op2(p, EXPR_MIN, tiles, expr_sym(p, "sm_count"));
   step.grid[1] = step.grid[2] = expr_const(p, 1);
-  step.block[0] = l->threads;
+  step.block[0] = l->all_threads;
   step.block[1] = step.block[2] = 1;
   for (int i = 0; i < 3; i++)
     step.cluster[i] = 1;
-  add_check(r, expr_op2(p, EXPR_LE, step.grid[0], expr_const(p, INT32_MAX)),
+  add_check(r, expr_op2(p, EXPR_LE, tiles, expr_const(p, INT32_MAX)),
             "the grid has more than 2^31 - 1 programs");
   for (uint32_t i = 0; i < m->params.n; i++) {
     const struct ir_param *from = &m->params.at[i];
@@ -163,6 +179,7 @@ void cg_fill_recipe(struct lower *l, struct expr blocks) {
       ir_tmap_arg(m, &m->res.at[from->res], &x.arg); /* verified: it names one */
       x.arg = position[x.arg];
       x.tmap = cg_recipe_tmap(r, m, from->res);
+      check_map(r, m, x.tmap, x.arg);
     }
     VEC_PUSH(m->arena, &step.params, x);
   }

@@ -41,6 +41,11 @@ struct ir_val cg_selected(const struct ir_module *m, struct ir_op o);
  * iotas and arithmetic on these alone. */
 bool cg_is_free(const struct ir_module *m, struct ir_val v);
 
+/* The roles of a scheduled module: one, or (knob `warpgroups`) those that compute, `consumer`, and
+ * the one that issues copies, `producer`. */
+void cg_add_roles(struct ir_module *m);
+/* Was the dot given to the matrix unit of warpgroups? */
+bool cg_is_wgmma(const struct ir_module *m, struct ir_op dot);
 /* The instruction of the matrix unit that a dot was given (inst), or NULL; and how it lies. */
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot);
 struct cg_mma_atom cg_mma_atom_of(const struct ir_module *m, struct ir_op dot);
@@ -70,6 +75,8 @@ bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct 
 
 /* May split_k cut the kernel's main loop? Says which one that is. */
 bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop);
+/* Can any op of the kernel change what this load reads? Then it must not run ahead. */
+bool cg_is_stored(const struct ir_module *m, struct ir_op load);
 
 /* ---- matrix.c: operands of dots in shared memory, as loaded ---- */
 
@@ -99,10 +106,15 @@ void cg_set_int(struct ir_module *m, struct ir_op o, enum ir_attr_key key, int64
 void cg_set_ints(struct ir_module *m, struct ir_op o, enum ir_attr_key key, uint32_t n,
                  const int64_t *v);
 
+/* A barrier of all threads that compute: of the block, or with roles a named one of theirs. */
+void cg_put_barrier(struct ir_builder *b);
+bool cg_is_barrier(const struct ir_module *m, struct ir_op o);
+
 #define PASS(name) bool name(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed)
 PASS(cg_pass_apply_pins);
 PASS(cg_pass_bound_accesses);
 PASS(cg_pass_split_loops);
+PASS(cg_pass_choose_warpgroups);
 PASS(cg_pass_choose_paths);
 PASS(cg_pass_fill_schedule);
 PASS(cg_pass_assign_layouts);

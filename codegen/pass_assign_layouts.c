@@ -228,6 +228,8 @@ const struct layout *cg_dot_layout(struct ir_module *m, struct arena *a, struct 
   struct ir_type t = ir_type_of(m, n->out[0]);
   const struct ir_attr *w = ir_get_attr(m, o, IR_ATTR_warps);
   struct cg_warps warps = {(uint32_t)w->ints[0], (uint32_t)w->ints[1]};
+  if (cg_is_wgmma(m, o))
+    return cg_layout_wgmma_acc(a, t.dim[0], t.dim[1], warps);
   if (cg_mma_of(m, o)) {
     struct cg_mma_atom atom = cg_mma_atom_of(m, o);
     return cg_layout_mma_acc(a, t.dim[0], t.dim[1], warps, &atom);
@@ -366,6 +368,24 @@ static const struct layout *store_layout(struct solver *s, struct ir_op o) {
   return cg_layout_blocked(s->a, t.rank, t.dim, (uint32_t)vdim, (uint32_t)vec, s->warps, -1);
 }
 
+/* Has some dot that layout, as warpgroups make it? */
+static bool is_wgmma_layout(struct solver *s, const struct layout *l) {
+  for (uint32_t i = 0; i < s->ops.n; i++)
+    if (ir_op_at(s->m, s->ops.at[i])->opcode == IR_DOT && cg_is_wgmma(s->m, s->ops.at[i]) &&
+        layout_eq(l, cg_dot_layout(s->m, s->a, s->ops.at[i])))
+      return true;
+  return false;
+}
+
+/* A store by the tensor memory unit takes accumulators as they lie. */
+static void check_store(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  const struct layout *l = layout_of(s, n->in[n->n_in - 1]);
+  if (str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma") && !(l && is_wgmma_layout(s, l)))
+    cg_set_word(m, o, IR_ATTR_path, "frag");
+}
+
 static bool is_replicated(const struct layout *l) {
   for (uint32_t d = 0; d < l->rank; d++)
     if (cg_layout_cover(l, d) > 1)
@@ -409,6 +429,7 @@ static void insert_converts(struct solver *s, struct ir_op o) {
     want_operand(s, o, 2, l);
     makes_result(s, o, l);
   } else if (n.opcode == IR_STORE) {
+    check_store(s, o);
     want_operand(s, o, n.n_in - 1u, store_layout(s, o));
   } else if (n.opcode == IR_ITEM && layout_of(s, n.in[0]) &&
              !is_replicated(layout_of(s, n.in[0]))) {

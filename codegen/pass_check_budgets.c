@@ -154,6 +154,8 @@ static bool check_regs(struct ir_module *m, struct ir_pass_ctx *ctx, const struc
   /* Registers are handed out to warps in units of 8 a thread. */
   uint32_t limit = t->regs_per_sm / threads / 8 * 8;
   limit = limit < t->max_regs_per_thread ? limit : t->max_regs_per_thread;
+  if (m->roles.at[0].regs) /* more than the block starts with, for those that compute */
+    limit = m->roles.at[0].regs;
   fill_blocks(m, t, worst, threads);
   if (worst + OTHER_REGS <= limit)
     return true;

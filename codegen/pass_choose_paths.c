@@ -172,6 +172,9 @@ static bool choose_operand(struct ir_module *m, struct chooser *c, struct ir_op 
   }
   cg_set_word(m, dot, key, "smem");
   const char *path = load_path(m, s);
+  if (str_eq(load_pinned, "tma"))
+    return refuse_pin(m, ctx, s.load, "path",
+                      "tma feeds dots of warpgroups: give `warpgroups` too");
   if (str_eq(load_pinned, "cp_async") && !str_eq(path, "cp_async"))
     return refuse_pin(m, ctx, s.load, "path",
                       "cp_async needs a pad of 0 and 4 aligned bytes along a dim of the matrix");
@@ -210,12 +213,24 @@ static void list_dot(void *user, struct ir_module *m, struct ir_op o) {
     VEC_PUSH(c->ctx->scratch, &c->dots, o);
 }
 
+/* Loads of a dot that has its paths already. */
+static void list_fed(struct ir_module *m, struct chooser *c, struct ir_op dot) {
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ir_op load = cg_trace_operand(m, ir_op_at(m, dot)->in[i]).load;
+    VEC_PUSH(c->ctx->scratch, &c->fed, load);
+  }
+}
+
 bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   struct chooser c = {.ctx = ctx};
   bool ok = true;
   /* A walk: ops inside of an op that was removed are still in the table. */
   ir_walk(m, m->body, list_dot, &c);
   for (uint32_t i = 0; i < c.dots.n; i++) {
+    if (cg_is_wgmma(m, c.dots.at[i])) {
+      list_fed(m, &c, c.dots.at[i]);
+      continue;
+    }
     widen_operands(m, c.dots.at[i]);
     const char *inst = choose_inst(m, ctx, c.dots.at[i]);
     ok = ok && inst;
@@ -233,7 +248,7 @@ bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
       cg_set_word(m, o, IR_ATTR_path, "frag");
   }
   m->stage = IR_SCHEDULED_STAGE;
-  VEC_PUSH(m->arena, &m->roles, (struct ir_role){.name = symtab_get(m->syms, "all")});
+  cg_add_roles(m);
   *changed = true;
   return ok;
 }

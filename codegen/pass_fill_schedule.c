@@ -11,7 +11,8 @@
  *   threads   with dots: their warps. Else 64 bytes a thread of the largest tile (four accesses on
  *             their way), at most 512 threads unless a thread would hold over 64 elements
  *   blocks    2 an SM for at most 4 warps of dots, else 1
- *   stages    as many slots as fit beside `blocks` blocks, 2 to 4
+ *   stages    as many slots as fit beside `blocks` blocks, 2 to 4; with warpgroups, whose copies
+ *             the tensor memory unit makes, as many as fit beside the results, up to 8
  *   group     8 where dots share rows and columns over a grid of two axes or more
  *   prefetch  where a block is alone on its SM, nothing else fills the gap at an iteration's start
  *             (0.61 against 0.51 of cuBLAS for 128x256); two blocks fill each other's (0.57 against
@@ -41,6 +42,7 @@
 #define ELEMS_PER_THREAD 64
 #define OTHERS           64 /* registers beside tiles: fragments of a step, addresses */
 #define READ_MOST        16 /* elements of a thread that are read one by one into registers */
+#define MOST_SLOTS       8  /* more hide no more latency, by the default rule */
 
 struct survey {
   VEC(struct ir_op) dots, stores;
@@ -211,6 +213,29 @@ static int64_t slot_bytes(struct ir_module *m, struct survey *s, int64_t *once) 
   return slot;
 }
 
+/* Slots of pipes that the tensor memory unit fills: the results' way out stays beside them. */
+static void fill_unit_stages(struct ir_module *m, struct survey *s) {
+  int64_t room = cg_target_of(m)->smem_per_block - SMEM_SLACK, stages = 1, slot = 0;
+  for (uint32_t i = 0; i < s->fed.n; i++) {
+    struct ir_op o = s->fed.at[i];
+    struct ir_type t = ir_type_of(m, ir_op_at(m, o)->out[0]);
+    int64_t bytes = ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+    if (ir_block_at(m, ir_op_at(m, o)->block)->parent.id)
+      slot += bytes;
+    else
+      room -= bytes;
+  }
+  for (uint32_t i = 0; i < s->stores.n; i++) {
+    const struct ir_opnode *n = ir_op_at(m, s->stores.at[i]);
+    struct ir_type t = ir_type_of(m, n->in[n->n_in - 1u]);
+    if (cg_knob_get(m, CG_KNOB_STORE) != 0)
+      room -= round_up(ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1), 1024);
+  }
+  if (slot > 0)
+    stages = room / slot;
+  put_auto(m, CG_KNOB_STAGES, stages > MOST_SLOTS ? MOST_SLOTS : stages < 1 ? 1 : stages);
+}
+
 static void fill_stages(struct ir_module *m, struct survey *s) {
   const struct cg_target *t = cg_target_of(m);
   int64_t blocks = cg_knob_get(m, CG_KNOB_BLOCKS), stages = 1, fixed = s->fixed_bytes;
@@ -302,7 +327,10 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   put_auto(m, CG_KNOB_THREADS, s.dots.n ? (int64_t)warps * 32 : (int64_t)free_threads(m, &s));
   if (s.dots.n || spares)
     put_auto(m, CG_KNOB_BLOCKS, warps <= 4 && !spares ? 2 : 1);
-  fill_stages(m, &s);
+  if (cg_knob_get(m, CG_KNOB_WARPGROUPS) > 0)
+    fill_unit_stages(m, &s);
+  else
+    fill_stages(m, &s);
   fill_reads(m, &s);
   bool alone = cg_knob_get(m, CG_KNOB_BLOCKS) == 1;
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);

@@ -35,7 +35,8 @@ struct atomics {
 struct sync {
   struct ir_module *m;
   struct arena *a;
-  uint32_t n; /* resources, then params (tensors) */
+  uint32_t n_res; /* resources, without a barrier that this pass adds */
+  uint32_t n;     /* these, then params (tensors) */
   uint8_t *state;
   bool *written_tensor;    /* per param: is it written to? */
   struct atomics *atomics; /* per state */
@@ -54,10 +55,11 @@ static uint32_t root_param(const struct ir_module *m, struct ir_val ptr) {
   return ir_value_at(m, ptr)->index;
 }
 
-static bool share_bytes(const struct ir_module *m, uint32_t a, uint32_t b) {
+static bool share_bytes(const struct sync *s, uint32_t a, uint32_t b) {
+  const struct ir_module *m = s->m;
   if (a == b)
     return true;
-  if (a >= m->res.n || b >= m->res.n || m->res.at[a].kind != IR_RES_BUF ||
+  if (a >= s->n_res || b >= s->n_res || m->res.at[a].kind != IR_RES_BUF ||
       m->res.at[b].kind != IR_RES_BUF)
     return false;
   const struct ir_res *x = &m->res.at[a], *y = &m->res.at[b];
@@ -68,9 +70,9 @@ static bool share_bytes(const struct ir_module *m, uint32_t a, uint32_t b) {
 /* Must a barrier come before an access? */
 static bool conflicts(const struct sync *s, uint32_t what, uint8_t access) {
   for (uint32_t i = 1; i < s->n; i++) {
-    if (!s->state[i] || !share_bytes(s->m, what, i))
+    if (!s->state[i] || !share_bytes(s, what, i))
       continue;
-    bool own_ring = i == what && what < s->m->res.n && n_slots(s->m, what) > 1;
+    bool own_ring = i == what && what < s->n_res && n_slots(s->m, what) > 1;
     if (own_ring)
       continue;
     if (s->state[i] & ATOMIC)
@@ -91,7 +93,7 @@ static void barrier_before(struct sync *s, struct ir_op o) {
       at = p;
   struct ir_builder b = {
       .m = s->m, .block = ir_op_at(s->m, at)->block, .before = at, .loc = ir_op_at(s->m, at)->loc};
-  ir_build(&b, IR_BARRIER, 0, NULL, 0, NULL);
+  cg_put_barrier(&b);
   memset(s->state, 0, s->n);
 }
 
@@ -148,26 +150,33 @@ static void visit(struct sync *s, struct ir_op o) {
   const struct ir_opnode copy = *ir_op_at(m, o), *n = &copy; /* the table of ops may move */
   uint32_t param;
   switch ((int)n->opcode) {
-  case IR_BARRIER: memset(s->state, 0, s->n); return;
+  case IR_BARRIER:
+  case IR_BAR_SYNC:
+    if (cg_is_barrier(m, o))
+      memset(s->state, 0, s->n);
+    return;
   case IR_PIPE_WAIT: {
     struct ir_op next = n->next;
-    if (next.id && ir_op_at(m, next)->opcode == IR_BARRIER)
+    if (next.id && cg_is_barrier(m, next))
       return; /* from the first walk over this loop */
     struct ir_builder b = {.m = m, .block = n->block, .before = next, .loc = n->loc};
-    ir_build(&b, IR_BARRIER, 0, NULL, 0, NULL);
+    cg_put_barrier(&b);
     return;
   }
   case IR_GLOAD:
     param = root_param(m, n->in[0]);
     if (s->written_tensor[param])
-      access(s, o, m->res.n + param, READ);
+      access(s, o, s->n_res + param, READ);
     return;
-  case IR_GSTORE: access_store(s, o, m->res.n + root_param(m, n->in[0])); return;
-  case IR_GATOMIC: access_atomic(s, o, m->res.n + root_param(m, n->in[0])); return;
+  case IR_GSTORE: access_store(s, o, s->n_res + root_param(m, n->in[0])); return;
+  case IR_GATOMIC: access_atomic(s, o, s->n_res + root_param(m, n->in[0])); return;
   default: break;
   }
   for (uint32_t i = 0; i < n->n_res; i++) {
-    uint8_t what = m->res.at[n->res[i]].kind == IR_RES_BUF ? ir_res_access(n, i) : 0;
+    const struct ir_res *r = &m->res.at[n->res[i]];
+    /* What the asynchronous proxy touches has its own order: pipes, named barriers. */
+    bool ours = r->kind == IR_RES_BUF && !ir_res_attr(r, IR_ATTR_swizzle_bytes);
+    uint8_t what = ours ? ir_res_access(n, i) : 0;
     if (what & IR_ACCESS_READ)
       access(s, o, n->res[i], READ);
     if (what & IR_ACCESS_WRITE)
@@ -246,7 +255,7 @@ static void walk(struct sync *s, struct ir_block b) {
 }
 
 bool cg_pass_insert_barriers(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
-  struct sync s = {.m = m, .a = ctx->scratch, .n = m->res.n + m->params.n};
+  struct sync s = {.m = m, .a = ctx->scratch, .n_res = m->res.n, .n = m->res.n + m->params.n};
   s.state = ARENA_ARRAY(s.a, uint8_t, s.n + 1);
   s.written_tensor = ARENA_ARRAY(s.a, bool, m->params.n + 1);
   s.atomics = ARENA_ARRAY(s.a, struct atomics, s.n + 1);

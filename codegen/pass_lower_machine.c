@@ -70,13 +70,12 @@ static struct ir_val remainder_of(struct lower *l, struct ir_val a, struct ir_va
   return ir_build1(&l->b, IR_MOD, ir_scalar(DT_S32), 2, (struct ir_val[]){a, b});
 }
 
-/* Grid indices of this block. The last axis from 2 on is the slowest; then groups of `group` rows
+/* Grid indices of tile `id`. The last axis from 2 on is the slowest; then groups of `group` rows
  * of axis 0; in a group axis 0 is the fastest. With group = 1 axis 1 is the fastest. */
-static void lower_grid(struct lower *l, const struct ir_val *grid_args) {
+static void lower_grid(struct lower *l, const struct ir_val *grid_args, struct ir_val id) {
   struct ir_module *m = l->m;
   int64_t group = cg_knob_get(m, CG_KNOB_GROUP);
   struct ir_val index[IR_MAX_GRID], size[IR_MAX_GRID] = {{0}};
-  struct ir_val id = ir_build1(&l->b, IR_BLOCK_ID, ir_scalar(DT_S32), 0, NULL);
   for (uint32_t i = 0; i < m->n_grid; i++)
     size[i] = cg_launch_s32(l, m->grid[i]);
   for (uint32_t i = m->n_grid; i-- > 2;) {
@@ -105,8 +104,9 @@ static void lower_grid(struct lower *l, const struct ir_val *grid_args) {
 }
 
 /* Body arguments: views have no value of their own; dims are computed where they are read. */
-static void bind_entry(struct lower *l, const struct ir_blocknode *body) {
+void cg_bind_entry(struct lower *l, struct ir_block entry, struct ir_val id) {
   struct ir_module *m = l->m;
+  const struct ir_blocknode *body = ir_block_at(m, entry);
   uint32_t k = 0;
   for (uint32_t i = 0; i < m->args.n; i++) {
     if (!m->args.at[i].present)
@@ -121,7 +121,7 @@ static void bind_entry(struct lower *l, const struct ir_blocknode *body) {
     struct expr e = expr_sym(&m->exprs, ir_sym(m, m->dims.at[i]));
     cg_set_scalar(l, body->args.at[k], cg_launch_index(l, e));
   }
-  lower_grid(l, body->args.at + k);
+  lower_grid(l, body->args.at + k, id);
 }
 
 static struct expr grid_size(struct ir_module *m) {
@@ -141,6 +141,7 @@ bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   l.val = ARENA_ARRAY(l.a, struct cg_lval, l.n_val);
   l.threads = (uint32_t)cg_knob_get(m, CG_KNOB_THREADS);
   l.warps = l.threads / 32;
+  l.all_threads = l.threads;
   map_init(&l.exprs, l.a);
   map_init(&l.coords, l.a);
   map_init(&l.consts, l.a);
@@ -148,8 +149,12 @@ bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   add_arg_params(&l);
   struct ir_op marker = open_prologue(&l);
   /* Facts about entry values are looked up through m->body: it changes last. */
-  bind_entry(&l, ir_block_at(m, old));
-  cg_lower_block(&l, old);
+  if (cg_knob_get(m, CG_KNOB_WARPGROUPS) > 0) {
+    cg_lower_roles(&l, old);
+  } else {
+    cg_bind_entry(&l, old, ir_build1(&l.b, IR_BLOCK_ID, ir_scalar(DT_S32), 0, NULL));
+    cg_lower_block(&l, old);
+  }
   l.b.loc = 0;
   ir_build(&l.b, IR_RETURN, 0, NULL, 0, NULL);
   ir_remove(m, marker);

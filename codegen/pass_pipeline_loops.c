@@ -28,28 +28,26 @@ static bool runs_ahead(const struct ir_module *m, struct ir_block loop, struct i
   return true;
 }
 
-/* Can any op of the kernel change what this load reads? Then it must not run ahead. */
-static bool is_stored(const struct ir_module *m, struct ir_op load) {
-  uint32_t read, written;
-  if (!ir_view_arg(m, ir_op_at(m, load)->in[0], &read))
-    return true;
-  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
-    const struct ir_opnode *n = ir_op_at(m, o);
-    bool writes = n->opcode == IR_STORE || n->opcode == IR_SCATTER || n->opcode == IR_ATOMIC;
-    if (writes && n->block.id && ir_view_arg(m, n->in[0], &written) && written == read)
-      return true;
-  }
-  return false;
-}
-
 static bool is_pipelined(const struct ir_module *m, struct ir_block loop, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(m, o);
-  if (n->opcode != IR_LOAD || cg_goes_to_registers(m, o) || is_stored(m, o))
+  if (n->opcode != IR_LOAD || cg_goes_to_registers(m, o) || cg_is_stored(m, o))
     return false;
   for (uint32_t i = 0; i < n->n_in; i++)
     if (!runs_ahead(m, loop, n->in[i], 0))
       return false;
   return true;
+}
+
+/* With a producer, the copies are its; scalars, views and loops are everyone's. */
+static uint32_t roles_of(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (m->roles.n < 2)
+    return 1;
+  if (n->opcode == IR_LOAD && str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+    return 2;
+  bool scalar = n->n_out == 1 && ir_type_of(m, n->out[0]).kind != IR_TILE &&
+                (ir_info(n->opcode)->traits & IR_PURE);
+  return scalar || n->opcode == IR_FOR ? 3 : 1;
 }
 
 struct pipeliner {
@@ -61,7 +59,7 @@ struct pipeliner {
 static void schedule(void *user, struct ir_module *m, struct ir_op o) {
   struct pipeliner *p = user;
   int64_t pinned = ir_attr_int(m, o, IR_ATTR_slots, 0), slots = pinned ? pinned : p->slots;
-  ir_op_at(m, o)->sched.role_mask = 1;
+  ir_op_at(m, o)->sched.role_mask = roles_of(m, o);
   if (ir_op_at(m, o)->opcode != IR_FOR)
     return;
   struct ir_block body = ir_op_at(m, o)->blocks[0];

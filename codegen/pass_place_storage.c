@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "codegen/pass.h"
 #include "codegen/recipe.h"
+#include "ir/resource.h"
 
 struct life {
   uint32_t res;
@@ -121,6 +122,14 @@ bool cg_pass_place_storage(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
     next->placed = true;
     cg_res_set_int(m, next->res, IR_ATTR_offset, next->offset);
     total = next->offset + next->bytes > total ? next->offset + next->bytes : total;
+  }
+  /* Mbarriers, two a slot, live as long as the kernel. */
+  for (uint32_t r = 1; r < m->res.n; r++) {
+    if (m->res.at[r].kind != IR_RES_PIPE || !ir_pipe_has_barriers(m, &m->res.at[r]))
+      continue;
+    total = (total + 7) / 8 * 8;
+    cg_res_set_int(m, r, IR_ATTR_offset, total);
+    total += 16 * cg_res_int(&m->res.at[r], IR_ATTR_slots, 1);
   }
   /* The budget pass refuses what is too large, with the sum; keep the value in range until then. */
   cg_kernel_step(m)->smem_bytes = total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;

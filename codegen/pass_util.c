@@ -1,6 +1,8 @@
 /* What the passes share; see pass.h. */
 #include "codegen/pass.h"
 
+#include "ir/resource.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -166,6 +168,10 @@ struct ir_op cg_only_computes(const struct ir_module *m, const struct cg_uses *u
   return user;
 }
 
+bool cg_is_wgmma(const struct ir_module *m, struct ir_op dot) {
+  return str_starts(cg_attr_word(m, dot, IR_ATTR_inst), "wgmma_");
+}
+
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot) {
   const struct ir_opnode *n = ir_op_at(m, dot);
   if (!str_starts(cg_attr_word(m, dot, IR_ATTR_inst), "mma_"))
@@ -218,6 +224,19 @@ bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct 
   return true;
 }
 
+bool cg_is_stored(const struct ir_module *m, struct ir_op load) {
+  uint32_t read, written;
+  if (!ir_view_arg(m, ir_op_at(m, load)->in[0], &read))
+    return true;
+  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    bool writes = n->opcode == IR_STORE || n->opcode == IR_SCATTER || n->opcode == IR_ATOMIC;
+    if (writes && n->block.id && ir_view_arg(m, n->in[0], &written) && written == read)
+      return true;
+  }
+  return false;
+}
+
 const struct cg_target *cg_target_of(const struct ir_module *m) {
   return cg_find_target(ir_sym(m, m->target));
 }
@@ -238,4 +257,32 @@ void cg_set_int(struct ir_module *m, struct ir_op o, enum ir_attr_key key, int64
 void cg_set_ints(struct ir_module *m, struct ir_op o, enum ir_attr_key key, uint32_t n,
                  const int64_t *v) {
   ir_set_attr(m, o, (struct ir_attr){.key = key, .ints = v, .n_ints = n});
+}
+
+/* ---- barriers ---- */
+
+#define COMPUTE_BAR 14 /* hardware barrier; lower_roles.c has 1 to 3 and 15 */
+
+void cg_put_barrier(struct ir_builder *b) {
+  struct ir_module *m = b->m;
+  if (m->roles.n < 2) {
+    ir_build(b, IR_BARRIER, 0, NULL, 0, NULL);
+    return;
+  }
+  struct sym name = symtab_get(m->syms, "compute");
+  uint32_t bar = ir_find_res(m, IR_RES_BAR, name);
+  if (!bar) {
+    struct ir_attr attrs[2] = {{.key = IR_ATTR_id, .i = COMPUTE_BAR},
+                               {.key = IR_ATTR_threads, .i = 32 * (int64_t)m->roles.at[0].warps}};
+    struct ir_res r = {.kind = IR_RES_BAR, .name = name, .attrs = attrs, .n_attrs = 2};
+    bar = ir_add_res(m, r);
+  }
+  ir_set_res(m, ir_build(b, IR_BAR_SYNC, 0, NULL, 0, NULL), 1, &bar);
+}
+
+bool cg_is_barrier(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  return n->opcode == IR_BARRIER ||
+         (n->opcode == IR_BAR_SYNC &&
+          ir_res_int(&m->res.at[n->res[0]], IR_ATTR_id, 0) == COMPUTE_BAR);
 }

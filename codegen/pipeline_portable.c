@@ -14,6 +14,8 @@ static const struct ir_pass passes[] = {
     /* Parts of a loop for more programs, and what follows it for the last of them: while results
      * are values, and after bounds, which hold for every iteration whoever runs it. */
     {"split_loops", cg_pass_split_loops, false},
+    /* Kernels for the matrix unit of warpgroups: instructions, and paths of what feeds them. */
+    {"choose_warpgroups", cg_pass_choose_warpgroups, false},
     /* Instruction and operand paths; alignment decides between asynchronous and staged copies. From
      * here on the module is scheduled IR. */
     {"choose_paths", cg_pass_choose_paths, false},

@@ -107,6 +107,8 @@ struct fe_case {
   uint32_t n_consts;
   const struct fe_named *set; /* tune values, instead of the default config's */
   uint32_t n_set;
+  const struct fe_named *schedule; /* over the kernel's; flattened as there */
+  uint32_t n_schedule;
   const struct fe_named *layout; /* argument -> FE_STR "row" or "col" */
   uint32_t n_layout;
   const struct fe_case_stride *stride;

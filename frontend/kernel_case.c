@@ -61,10 +61,15 @@ static void flatten(lua_State *L, struct fe_file *f, int idx, const char *prefix
   }
 }
 
-void dsl_read_schedule(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx) {
+static struct named_list read_schedule(lua_State *L, struct fe_file *f, int idx, const char *what) {
   struct named_list list = {0};
-  if (is_table(L, f, idx, "schedule", "schedule = {stages = 4}"))
+  if (is_table(L, f, idx, what, "schedule = {stages = 4}"))
     flatten(L, f, idx, "", 0, &list);
+  return list;
+}
+
+void dsl_read_schedule(lua_State *L, struct fe_file *f, struct fe_kernel *k, int idx) {
+  struct named_list list = read_schedule(L, f, idx, "schedule");
   k->schedule = list.v.at;
   k->n_schedule = list.v.n;
 }
@@ -306,6 +311,11 @@ static void read_case(const struct case_reader *r, int table, struct fe_case *c)
   l = read_named(r, table, "set", names, n, "tune list");
   c->set = l.v.at;
   c->n_set = l.v.n;
+  lua_getfield(L, table, "schedule");
+  l = read_schedule(L, f, lua_gettop(L), what_of(r, "schedule"));
+  lua_pop(L, 1);
+  c->schedule = l.v.at;
+  c->n_schedule = l.v.n;
   read_layout(r, table, c);
   read_stride(r, table, c);
   names = arg_names(r, SCALARS, &n);

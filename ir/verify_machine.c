@@ -154,6 +154,14 @@ static bool place_of(const struct ir_module *m, const struct ir_res *r, int64_t 
   return true;
 }
 
+/* Have buffers got their places? */
+static bool is_placed(const struct ir_module *m) {
+  for (uint32_t i = 1; i < m->res.n; i++)
+    if (m->res.at[i].kind == IR_RES_BUF && !ir_res_attr(&m->res.at[i], IR_ATTR_offset))
+      return false;
+  return true;
+}
+
 static void check_pipe(struct machine *v, uint32_t i) {
   const struct ir_module *m = v->m;
   const struct ir_res *r = &m->res.at[i];
@@ -173,6 +181,8 @@ static void check_pipe(struct machine *v, uint32_t i) {
     FAIL_RES(v, r, ": %s", "it needs fills, the arrivals that fill a slot");
   if (ir_res_int(r, IR_ATTR_arrivals, 0) < 1)
     FAIL_RES(v, r, ": %s", "it needs arrivals, how many empty a slot");
+  if (!ir_res_attr(r, IR_ATTR_offset) && !is_placed(m))
+    return;
   if (!place_of(m, r, &at, &n) || at < 0 || at % 8) {
     FAIL_RES(v, r, ": %s", "it needs an offset for its mbarriers, a multiple of 8");
     return;

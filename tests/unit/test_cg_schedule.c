@@ -33,8 +33,8 @@ static void whole_record(void **state) {
       record(&h, ""),
       "kiln-schedule 1\n"
       "kernel gemm, sm_90a\n"
-      "knobs: warps_m = 2, warps_n = 2, threads = 128, blocks = 2, stages = 4, group = 8, "
-      "prefetch = 0, store = 0\n"
+      "knobs: warpgroups = 0, warps_m = 2, warps_n = 2, threads = 128, blocks = 2, stages = 4, "
+      "group = 8, prefetch = 0, store = 0\n"
       "loop: slots = 4\n"
       "  load.A: path = cp_async, masks = [0,0], vdim = 1, vec = 8, stage = 0, order = 0\n"
       "  load.B: path = cp_async, masks = [0,0], vdim = 1, vec = 8, stage = 0, order = 1\n"

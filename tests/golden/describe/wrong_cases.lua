@@ -30,7 +30,7 @@ wrong_cases.lua:2:8: error: case 3 of kernel `k`: layout.A must be "row" or "col
 wrong_cases.lua:2:8: error: case 3 of kernel `k`: stride.A must be a list of 2 integers [K0401]
 wrong_cases.lua:2:8: error: case 3 of kernel `k`: stride.C must be a list of integers [K0401]
 wrong_cases.lua:2:8: error: case 3 of kernel `k`: stride: there is no tensor `Q`; there are: A, bias, C [K0401]
-wrong_cases.lua:2:8: error: case 4 of kernel `k`: sead: there is no such field (did you mean `seed`?); the fields are absent, const, layout, scalar, seed, set, shape, stride [K0401]
+wrong_cases.lua:2:8: error: case 4 of kernel `k`: sead: there is no such field (did you mean `seed`?); the fields are absent, const, layout, scalar, schedule, seed, set, shape, stride [K0401]
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: scalar: there is no scalar `A`; there are: eps [K0401]
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: scalar.eps must be a number [K0401]
 wrong_cases.lua:2:8: error: case 4 of kernel `k`: absent: `A` is no optional arg; there are: bias [K0401]

@@ -1,0 +1,24 @@
+/* Accesses as the tensor memory unit makes them: boxes of a tensor map over an argument. */
+#ifndef KILN_CODEGEN_BOX_H
+#define KILN_CODEGEN_BOX_H
+
+#include "ir/interval.h"
+
+/* A load or store of a tile of two dims (the others are 1). */
+struct cg_box {
+  uint32_t arg, rank;            /* the argument, and its dims */
+  int tile_dim[IR_MAX_RANK];     /* per dim of the argument: the tile's dim there, or -1 */
+  struct ir_val at[IR_MAX_RANK]; /* per dim of the argument: the first coordinate, an index scalar;
+                                    0: none, coordinate 0 */
+  uint32_t inner;                /* the argument's dim whose elements are adjacent */
+  int64_t width, height;         /* of the tile: elements along `inner`, rows of these */
+  uint32_t swizzle;              /* bytes of a row of a box: 32, 64 or 128 */
+  int64_t panel;                 /* elements of that: the tile is width / panel boxes */
+};
+
+/* NULL, or why the unit cannot make the access: a phrase that starts with what is wrong. Accesses
+ * were bounded before (pass_bound_accesses.c). */
+const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct ir_op access,
+                      struct cg_box *out);
+
+#endif

@@ -1,0 +1,270 @@
+/* What the tensor memory unit moves: buffers in panels as it swizzles them, tensor maps, loads of
+ * tiles as boxes, stores of accumulators.
+ *
+ * A matrix lies in panels: each has all rows, and of each row as many elements as one swizzled row
+ * of 32, 64 or 128 bytes holds. Chunk c (16 bytes) of row r lies at r * bytes + (c ^ s) * 16, where
+ * s is r / (128 / bytes) modulo the chunks of a row (PTX ISA, "Swizzling modes").
+ *
+ * A store goes panel by panel, 64 rows each: a warpgroup writes its part with stmatrix, and its
+ * first thread has the box stored while the next panel is written. Each panel has a place of its
+ * own, which is written again when the unit has read it, one tile later. */
+#include "base/check.h"
+#include "codegen/lower.h"
+
+#define MOST_PENDING 7  /* of groups, that a wait can leave open */
+#define ROWS         64 /* of an instruction of warpgroups */
+
+struct cg_smem *cg_new_panels(struct lower *l, const char *name, enum dtype t, int64_t outer,
+                              int64_t inner, uint32_t swizzle, uint32_t slots) {
+  struct cg_smem *s = ARENA_NEW(l->a, struct cg_smem);
+  int64_t panel = swizzle / dtype_bytes(t, 1), panels = inner / panel;
+  s->dtype = t;
+  s->outer = outer;
+  s->inner = inner;
+  s->pitch = swizzle;
+  s->panel = panel;
+  s->panel_swizzle = swizzle;
+  s->slot_bytes = panels * outer * swizzle;
+  int64_t shape[4] = {slots, panels, outer, panel};
+  bool one_slot = slots == 1, one_panel = panels == 1;
+  if (one_panel)
+    shape[1] = shape[2], shape[2] = shape[3];
+  uint32_t rank = one_panel ? 3 : 4;
+  struct ir_type type = one_slot ? ir_tile(t, rank - 1, shape + 1) : ir_tile(t, rank, shape);
+  struct ir_attr attrs[6] = {
+      {.key = IR_ATTR_bytes, .i = slots * s->slot_bytes},
+      {.key = IR_ATTR_align, .i = 1024},
+      {.key = IR_ATTR_slots, .i = slots},
+      {.key = IR_ATTR_swizzle_bytes, .i = swizzle},
+      {.key = IR_ATTR_lbo, .i = one_panel ? 16 : outer * swizzle},
+      {.key = IR_ATTR_sbo, .i = 8 * swizzle},
+  };
+  struct ir_res r = {.kind = IR_RES_BUF, .type = type, .attrs = attrs, .n_attrs = 6};
+  r.name = symtab_get(l->m->syms, arena_printf(l->m->arena, "%s%u", name, ++l->n_names));
+  s->buf = ir_add_res(l->m, r);
+  return s;
+}
+
+/* The argument's dim of the tile's rows, or -1: it has one row. */
+static int rows_dim(const struct cg_box *b, struct ir_type t) {
+  for (uint32_t d = 0; d < b->rank; d++)
+    if (b->tile_dim[d] >= 0 && d != b->inner && t.dim[b->tile_dim[d]] != 1)
+      return (int)d;
+  return -1;
+}
+
+/* The argument's dims in the order of the map: the contiguous one, then from the last. */
+static void order_of(const struct cg_box *b, int64_t *perm) {
+  uint32_t n = 0;
+  perm[n++] = b->inner;
+  for (uint32_t d = b->rank; d-- > 0;)
+    if (d != b->inner)
+      perm[n++] = d;
+}
+
+uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows) {
+  struct ir_module *m = l->m;
+  const struct ir_arg *a = &m->args.at[b->arg];
+  int64_t *perm = arena_get(m->arena, IR_MAX_RANK * sizeof *perm);
+  int64_t *box = arena_get(m->arena, IR_MAX_RANK * sizeof *box);
+  int64_t shape[IR_MAX_RANK];
+  int along = rows_dim(b, t);
+  order_of(b, perm);
+  for (uint32_t i = 0; i < b->rank; i++) {
+    box[i] = i == 0 ? b->panel : perm[i] == along ? rows : 1;
+    shape[perm[i]] = box[i];
+  }
+  struct ir_attr attrs[5] = {
+      {.key = IR_ATTR_arg, .s = a->name},
+      {.key = IR_ATTR_perm, .ints = perm, .n_ints = b->rank},
+      {.key = IR_ATTR_box, .ints = box, .n_ints = b->rank},
+      {.key = IR_ATTR_swizzle_bytes, .i = b->swizzle},
+      {.key = IR_ATTR_l2, .i = 256},
+  };
+  struct ir_res r = {
+      .kind = IR_RES_TMAP, .type = ir_tile(a->dtype, b->rank, shape), .attrs = attrs};
+  r.n_attrs = 5;
+  r.name =
+      symtab_get(m->syms, arena_printf(m->arena, "map_%s%u", ir_sym(m, a->name), ++l->n_names));
+  uint32_t res = ir_add_res(m, r);
+  struct ir_param p = {.kind = RECIPE_PARAM_TMAP, .res = res};
+  struct ir_type ptr = ir_scalar(a->dtype);
+  ptr.kind = IR_PTR;
+  VEC_PUSH(m->arena, &m->params, p);
+  ir_add_arg(m, l->top.block, ptr);
+  return res;
+}
+
+/* Coordinates of the tile's first element, in the order of the map, s32. */
+static void coordinates(struct lower *l, const struct cg_box *b, struct ir_val *at) {
+  int64_t perm[IR_MAX_RANK];
+  order_of(b, perm);
+  for (uint32_t i = 0; i < b->rank; i++) {
+    struct ir_val v = b->at[perm[i]];
+    at[i] = v.id ? cg_cast(l, cg_scalar(l, v), DT_S32) : cg_s32(l, 0);
+  }
+}
+
+void cg_load_boxes(struct lower *l, const struct cg_unit_load *x) {
+  const struct cg_feed *f = &l->roles->feeds.at[x->feed];
+  const struct cg_smem *s = x->smem;
+  uint32_t panels = (uint32_t)(s->inner / s->panel);
+  struct ir_val in[1 + IR_MAX_RANK];
+  struct ir_type t = ir_scalar(DT_S32);
+  struct ir_op slot = ir_build(&l->b, IR_SLOT_AT, 0, NULL, 1, &t);
+  ir_set_res(l->m, slot, 2, (uint32_t[]){f->cursor[0], s->buf});
+  coordinates(l, &x->box, in + 1);
+  struct ir_builder saved;
+  struct ir_val p = cg_each(l, panels, &saved);
+  in[0] = cg_add(l, ir_op_at(l->m, slot)->out[0], cg_muli(l, p, s->outer * s->pitch));
+  in[1] = cg_add(l, in[1], cg_muli(l, p, s->panel));
+  cg_res_op(l, IR_TMA_LOAD, 3, (uint32_t[]){s->buf, f->cursor[0], x->tmap}, 1 + x->box.rank, in);
+  cg_end_each(l, saved);
+}
+
+/* ---- stores ---- */
+
+struct out {
+  struct ir_val v;
+  struct ir_type type;
+  uint32_t layout;
+  struct cg_box box;
+  struct cg_warps w;
+  uint32_t blocks, cols; /* of a warpgroup: of 64 rows; columns */
+  uint32_t panels;
+};
+
+/* How the accumulator's layout lies over the warps, read off it: groups along rows and columns. */
+static struct out open_out(struct lower *l, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(l->m, o);
+  struct out x = {.v = n->in[n->n_in - 1u]};
+  const char *why = cg_box_of(l->m, l->intervals, o, &x.box);
+  KILN_ASSERT(!why);
+  (void)why;
+  x.type = ir_type_of(l->m, x.v);
+  x.layout = cg_layout_of(l, x.v);
+  const struct layout *y = cg_layout_at(l, x.layout);
+  uint32_t regs = layout_extent(y, LAYOUT_REG), along = 1;
+  for (uint32_t i = 0; i < y->modes.n; i++)
+    if (y->modes.at[i].hw == LAYOUT_WARP && y->modes.at[i].step[0] >= ROWS)
+      along = y->modes.at[i].extent;
+  x.w = (struct cg_warps){4 * along, l->roles->groups / along};
+  x.cols = (uint32_t)x.type.dim[1] / x.w.cols;
+  x.blocks = regs / (x.cols / 2);
+  int64_t bytes = dtype_bytes((enum dtype)x.type.dtype, 1);
+  while (x.cols * bytes % x.box.swizzle)
+    x.box.swizzle /= 2;
+  x.box.panel = x.box.swizzle / bytes;
+  x.panels = (uint32_t)(x.cols / x.box.panel);
+  return x;
+}
+
+uint32_t cg_store_box_count(struct lower *l, struct ir_op o) {
+  struct out x = open_out(l, o);
+  return x.blocks * x.panels;
+}
+
+static void bulk_wait(struct lower *l, int64_t pending) {
+  struct ir_builder saved = cg_enter_if(l, l->roles->one);
+  struct ir_op o = ir_build(&l->b, IR_BULK_WAIT, 0, NULL, 0, NULL);
+  cg_set_int(l->m, o, IR_ATTR_pending, pending);
+  cg_set_int(l->m, o, IR_ATTR_read, 1);
+  cg_leave_if(l, saved);
+}
+
+/* The layout of `cols` columns of 64 rows of each warpgroup. */
+static uint32_t part_layout(struct lower *l, const struct out *x, int64_t cols) {
+  struct cg_warps w = x->w;
+  return ir_add_layout(l->m,
+                       cg_layout_wgmma_acc(l->a, ROWS * (int64_t)w.rows / 4, cols * w.cols, w));
+}
+
+/* A panel of this warpgroup's rows, 16 columns at a time; `from`: its first register. */
+static void write_panel(struct lower *l, const struct out *x, uint32_t buf, struct ir_val at,
+                        struct ir_val from) {
+  static const int64_t low16[4] = {16, 1, 2, 0}, high[4] = {16, 0, 2, 1};
+  static const int64_t warp_rows[4] = {4, 16, 0, 0};
+  int64_t swizzle = x->box.swizzle;
+  uint32_t part = part_layout(l, x, 16);
+  const int64_t *shape = cg_layout_at(l, part)->shape;
+  uint32_t frag = cg_new_frag(l, "out", ir_tile((enum dtype)x->type.dtype, 2, shape), part);
+  struct ir_builder saved = cg_enter_top(l);
+  struct ir_val in_group = cg_op2(l, IR_AND, l->warp, cg_s32(l, 3));
+  struct ir_val row =
+      cg_add(l, cg_muli(l, in_group, warp_rows[1]), cg_digits(l, l->lane, 4, low16));
+  struct ir_val half = cg_digits(l, l->lane, 4, high);
+  struct ir_val turn = cg_op2(l, IR_SHR, row,
+                              cg_s32(l, swizzle == 128  ? 0
+                                        : swizzle == 64 ? 1
+                                                        : 2));
+  turn = cg_op2(l, IR_AND, turn, cg_s32(l, swizzle / 16 - 1));
+  struct ir_val row_at = cg_muli(l, row, swizzle);
+  cg_leave_top(l, saved);
+
+  struct ir_builder loop;
+  struct ir_val q = cg_each(l, (uint32_t)x->box.panel / 16, &loop), v[8];
+  struct ir_val r = cg_add(l, from, cg_muli(l, q, 8));
+  cg_eval_run(l, x->v, r, x->layout, 8, v);
+  for (uint32_t i = 0; i < 8; i += 2)
+    cg_fput(l, frag, cg_s32(l, i), 2, v + i);
+  struct ir_val chunk = cg_op2(l, IR_XOR, cg_add(l, cg_muli(l, q, 2), half), turn);
+  struct ir_val to = cg_add(l, cg_add(l, at, row_at), cg_muli(l, chunk, 16));
+  struct ir_op o =
+      cg_res_op(l, IR_STMATRIX, 2, (uint32_t[]){buf, frag}, 2, (struct ir_val[]){to, cg_s32(l, 0)});
+  cg_set_int(l->m, o, IR_ATTR_num, 4);
+  cg_set_int(l->m, o, IR_ATTR_trans, 0);
+  cg_end_each(l, loop);
+}
+
+void cg_store_boxes(struct lower *l, struct ir_op o) {
+  struct cg_roles *r = l->roles;
+  struct out x = open_out(l, o);
+  uint32_t count = x.blocks * x.panels, along = x.w.rows / 4;
+  const char *name = ir_sym(l->m, l->m->args.at[x.box.arg].name);
+  /* Panels of 64 rows, of one warpgroup after the other. */
+  const struct cg_smem *s =
+      cg_new_panels(l, name, (enum dtype)x.type.dtype, ROWS,
+                    (int64_t)r->groups * count * x.box.panel, x.box.swizzle, 1);
+  uint32_t tmap = cg_new_tmap(l, &x.box, x.type, ROWS);
+  int64_t panel_bytes = ROWS * (int64_t)x.box.swizzle;
+  struct ir_val first[IR_MAX_RANK], at[1 + IR_MAX_RANK];
+  coordinates(l, &x.box, first);
+  struct ir_val group_row = r->group, group_col = cg_s32(l, 0);
+  if (x.w.cols > 1) {
+    group_row = cg_digits(l, r->group, 4, (int64_t[]){along, 1, x.w.cols, 0});
+    group_col = cg_digits(l, r->group, 4, (int64_t[]){along, 0, x.w.cols, 1});
+  }
+  struct ir_val base = cg_muli(l, r->group, count * panel_bytes);
+  struct ir_val row0 = cg_muli(l, group_row, ROWS * (int64_t)x.blocks);
+  struct ir_val col0 = cg_add(l, first[0], cg_muli(l, group_col, x.cols));
+  if (!r->store_groups)
+    bulk_wait(l, 0);
+  struct ir_builder saved;
+  struct ir_val i = cg_each(l, count, &saved);
+  struct ir_val panel = cg_digits(l, i, 4, (int64_t[]){x.panels, 1, x.blocks, 0});
+  struct ir_val block = cg_digits(l, i, 4, (int64_t[]){x.panels, 0, x.blocks, 1});
+  struct ir_val reg = cg_add(l, cg_muli(l, block, x.cols / 2), cg_muli(l, panel, x.box.panel / 2));
+  cg_load_part(l, x.v, part_layout(l, &x, x.box.panel), reg);
+  if (r->store_groups)
+    bulk_wait(l, r->store_groups > MOST_PENDING ? MOST_PENDING : r->store_groups - 1);
+  cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
+  struct ir_val from = cg_add(l, base, cg_muli(l, i, panel_bytes));
+  write_panel(l, &x, s->buf, from, reg);
+  ir_build(&l->b, IR_FENCE_ASYNC, 0, NULL, 0, NULL);
+  cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
+  struct ir_builder in = cg_enter_if(l, r->one);
+  int64_t perm[IR_MAX_RANK];
+  order_of(&x.box, perm);
+  int along_rows = rows_dim(&x.box, x.type);
+  at[0] = from;
+  for (uint32_t d = 0; d < x.box.rank; d++)
+    at[1 + d] = first[d];
+  at[1] = cg_add(l, col0, cg_muli(l, panel, x.box.panel));
+  for (uint32_t d = 1; d < x.box.rank; d++)
+    if (perm[d] == along_rows)
+      at[1 + d] = cg_add(l, cg_add(l, first[d], row0), cg_muli(l, block, ROWS));
+  cg_res_op(l, IR_TMA_STORE, 2, (uint32_t[]){tmap, s->buf}, 1 + x.box.rank, at);
+  ir_build(&l->b, IR_BULK_COMMIT, 0, NULL, 0, NULL);
+  cg_leave_if(l, in);
+  cg_end_each(l, saved);
+}

@@ -1,0 +1,167 @@
+/* Dots on the matrix unit of warpgroups: both operands in shared memory as the tensor memory unit
+ * left them, the accumulator in registers.
+ *
+ * Descriptors (PTX ISA, "Shared Memory Matrix Layout"), in steps of 16 of k, of 16-bit elements:
+ *   K-major    a step is 32 bytes on in a panel of 64 (32, 16) of k, then the next panel; 64 rows
+ *              or n columns on are that many rows of the panel
+ *   MN-major   a step is 16 rows on; 64 rows or columns are a panel
+ *
+ * A dot that a loop carries to itself stays in flight while the next iteration waits for its slots:
+ * one group is left open, and the slots of the iteration before are released. Others are waited for
+ * at once. */
+#include "base/check.h"
+#include "codegen/lower.h"
+
+#define STEP 16
+
+/* An operand: its descriptor at the slot, and what to add, in 16-byte units. */
+struct unit {
+  const struct cg_smem *s;
+  bool k_inner;
+  struct ir_val desc; /* of this warpgroup's first row or column */
+};
+
+/* Bytes from the matrix's start to row or column `mn` (a multiple of 8; of the panel where that is
+ * the inner dim). */
+static int64_t mn_bytes(const struct unit *u, int64_t mn) {
+  return u->k_inner ? mn * u->s->pitch : mn / u->s->panel * u->s->outer * u->s->pitch;
+}
+
+static struct unit open_unit(struct lower *l, struct ir_op dot, int i, struct ir_val group,
+                             int64_t per_group) {
+  struct ir_module *m = l->m;
+  struct cg_operand_source src = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
+  const struct cg_lval *x = &l->val[ir_op_at(m, src.load)->out[0].id];
+  KILN_ASSERT(x->kind == CG_LV_SMEM);
+  struct unit u = {.s = x->smem};
+  u.k_inner = u.s->inner_dim == src.dim[i == 0 ? 1 : 0];
+  struct ir_builder saved = cg_enter_top(l);
+  struct ir_val from = cg_muli(l, group, mn_bytes(&u, per_group));
+  struct ir_type t = ir_scalar(DT_S32);
+  struct ir_op desc = ir_build(&l->b, IR_DESC, 1, &from, 1, &t);
+  ir_set_res(m, desc, 1, &u.s->buf);
+  cg_leave_top(l, saved);
+  struct ir_val slot = cg_op2(l, IR_SHR, x->scalar, cg_s32(l, 4));
+  u.desc = cg_add(l, ir_op_at(m, desc)->out[0], slot);
+  return u;
+}
+
+/* The descriptor for step k, `mn` rows or columns on. */
+static struct ir_val desc_at(struct lower *l, const struct unit *u, struct ir_val k,
+                             struct ir_val mn_index, int64_t mn) {
+  int64_t per = u->s->panel / STEP, panels = (u->s->inner + u->s->panel - 1) / u->s->panel;
+  struct ir_val by;
+  if (u->k_inner) {
+    int64_t map[4] = {per, STEP * dtype_bytes(u->s->dtype, 1) / 16, panels,
+                      u->s->outer * u->s->pitch / 16};
+    by = cg_digits(l, k, 4, map);
+  } else {
+    by = cg_muli(l, k, STEP * u->s->pitch / 16);
+  }
+  by = cg_add(l, by, cg_muli(l, mn_index, mn_bytes(u, mn) / 16));
+  return cg_add(l, u->desc, by);
+}
+
+bool cg_is_zero_tile(const struct lower *l, struct ir_val v) {
+  struct ir_op def = ir_value_at(l->m, v)->def;
+  if (!def.id || ir_op_at(l->m, def)->opcode != IR_SPLAT)
+    return false;
+  struct ir_op c = ir_value_at(l->m, ir_op_at(l->m, def)->in[0])->def;
+  return c.id && ir_op_at(l->m, c)->opcode == IR_CONST &&
+         ir_get_attr(l->m, c, IR_ATTR_value)->f == 0;
+}
+
+/* The accumulator, and whether it holds something yet. */
+static uint32_t open_acc(struct lower *l, struct ir_op o, struct ir_val *filled) {
+  struct ir_module *m = l->m;
+  struct ir_val v = ir_op_at(m, o)->in[2];
+  struct cg_lval *x = &l->val[v.id];
+  if (cg_is_zero_tile(l, v) && x->kind != CG_LV_FRAG) {
+    *filled = cg_bool(l, false);
+    return cg_new_frag(l, "acc", ir_type_of(m, v), cg_layout_of(l, ir_op_at(m, o)->out[0]));
+  }
+  *filled = x->filled.id ? x->filled : cg_bool(l, true);
+  return cg_open_acc(l, o);
+}
+
+/* Does another dot that stays in flight follow, before anything waits? They are one group. */
+static bool joins_next(struct lower *l, struct ir_op dot) {
+  for (struct ir_op o = ir_op_at(l->m, dot)->next; o.id; o = ir_op_at(l->m, o)->next)
+    if (ir_op_at(l->m, o)->opcode == IR_DOT)
+      return cg_is_deferred(l, o);
+  return false;
+}
+
+static void wait_for(struct lower *l, int64_t pending) {
+  struct ir_op o = ir_build(&l->b, IR_WGMMA_WAIT, 0, NULL, 0, NULL);
+  cg_set_int(l->m, o, IR_ATTR_pending, pending);
+}
+
+/* After the last dot of a group: leaves the group open, waits for the one before and releases what
+ * that read. */
+static void keep_flying(struct lower *l, struct ir_op dot) {
+  struct ir_module *m = l->m;
+  struct ir_op loop = ir_block_at(m, ir_op_at(m, dot)->block)->parent;
+  struct ir_val index = cg_scalar(l, ir_block_at(m, ir_op_at(m, dot)->block)->args.at[0]);
+  struct ir_val later = cg_cmp(l, IR_GT, index, cg_scalar(l, ir_op_at(m, loop)->in[0]));
+  struct ir_builder saved = cg_enter_if(l, later);
+  wait_for(l, 1);
+  cg_leave_if(l, saved);
+  IR_EACH_OP (m, ir_op_at(m, dot)->block, o) {
+    if (ir_op_at(m, o)->opcode != IR_DOT || !cg_is_deferred(l, o))
+      continue;
+    cg_release_feeds(l, o, true, later);
+    cg_advance_feeds(l, o);
+  }
+}
+
+void cg_dot_wgmma(struct lower *l, struct ir_op o) {
+  struct ir_module *m = l->m;
+  const struct ir_attr *wa = ir_get_attr(m, o, IR_ATTR_warps);
+  struct cg_warps w = {(uint32_t)wa->ints[0], (uint32_t)wa->ints[1]};
+  struct ir_type a = ir_type_of(m, ir_op_at(m, o)->in[0]), c = ir_type_of(m, ir_op_at(m, o)->in[2]);
+  struct cg_wgmma_cut x = cg_wgmma_cut(c.dim[0], c.dim[1], w);
+  uint32_t along = w.rows / 4;
+  struct ir_val row = l->roles->group, col = cg_s32(l, 0), filled;
+  struct ir_builder saved = cg_enter_top(l);
+  if (w.cols > 1) {
+    row = cg_digits(l, l->roles->group, 4, (int64_t[]){along, 1, w.cols, 0});
+    col = cg_digits(l, l->roles->group, 4, (int64_t[]){along, 0, w.cols, 1});
+  }
+  cg_leave_top(l, saved);
+  struct unit ua = open_unit(l, o, 0, row, 64 * (int64_t)x.blocks);
+  struct unit ub = open_unit(l, o, 1, col, (int64_t)x.atoms * x.n);
+  uint32_t acc = open_acc(l, o, &filled), steps = (uint32_t)(a.dim[1] / STEP);
+  ir_build(&l->b, IR_WGMMA_FENCE, 0, NULL, 0, NULL);
+  struct ir_builder out[3];
+  struct ir_val k = cg_each(l, steps, &out[0]);
+  struct ir_val block = cg_each(l, x.blocks, &out[1]), atom = cg_each(l, x.atoms, &out[2]);
+  struct ir_val in[4] = {
+      cg_add(l, cg_muli(l, block, x.atoms * (int64_t)x.n / 2), cg_muli(l, atom, x.n / 2)),
+      desc_at(l, &ua, k, block, 64),
+      desc_at(l, &ub, k, atom, x.n),
+      cg_op2(l, IR_OR, cg_cmp(l, IR_GT, k, cg_s32(l, 0)), filled),
+  };
+  struct ir_op g = cg_res_op(l, IR_WGMMA, 3, (uint32_t[]){acc, ua.s->buf, ub.s->buf}, 4, in);
+  cg_set_word(m, g, IR_ATTR_shape, arena_printf(m->arena, "m64n%uk16", x.n));
+  if (!ua.k_inner)
+    cg_set_int(m, g, IR_ATTR_trans_a, 1);
+  if (!ub.k_inner)
+    cg_set_int(m, g, IR_ATTR_trans_b, 1);
+  for (int i = 2; i >= 0; i--)
+    cg_end_each(l, out[i]);
+  struct cg_lval *v = &l->val[ir_op_at(m, o)->out[0].id];
+  v->kind = CG_LV_FRAG;
+  v->frag = acc;
+  bool deferred = cg_is_deferred(l, o);
+  if (deferred && joins_next(l, o))
+    return;
+  ir_build(&l->b, IR_WGMMA_COMMIT, 0, NULL, 0, NULL);
+  if (deferred) {
+    keep_flying(l, o);
+    return;
+  }
+  wait_for(l, 0);
+  cg_release_feeds(l, o, false, cg_bool(l, true));
+  cg_advance_feeds(l, o);
+}

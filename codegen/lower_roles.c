@@ -1,0 +1,384 @@
+/* Kernels with a producer: one thread issues the copies of the tensor memory unit, warpgroups of
+ * consumers compute, and blocks stay for tile after tile of the grid.
+ *
+ *   the first thread      has tensor maps fetched
+ *   the producer          inits the pipes; for each tile runs the loops around its loads: acquires
+ *                         a slot, expects its bytes, issues the loads
+ *   the consumers         for each tile run everything else: wait for a slot where the load stands,
+ *                         release it when the dots that read it are done
+ *
+ * The scheduled body is walked once for each role; scalars are computed in both. Loads that the
+ * same dots read share a pipe, whose cursors live for the whole kernel. */
+#include "base/check.h"
+#include "codegen/lower.h"
+#include "codegen/schedule.h"
+
+#define START_BAR 15 /* hardware barriers: consumers' groups count from 1 */
+
+/* ---- small things ---- */
+
+struct ir_builder cg_enter_if(struct lower *l, struct ir_val cond) {
+  struct ir_op o = ir_build(&l->b, IR_IF, 1, &cond, 0, NULL);
+  struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, o)->blocks[1]);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+  return cg_enter_block(l, ir_op_at(l->m, o)->blocks[0]);
+}
+
+void cg_leave_if(struct lower *l, struct ir_builder saved) {
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+}
+
+struct ir_op cg_res_op(struct lower *l, enum ir_opcode o, uint32_t n_res, const uint32_t *res,
+                       uint32_t n_in, const struct ir_val *in) {
+  struct ir_op op = ir_build(&l->b, o, n_in, in, 0, NULL);
+  ir_set_res(l->m, op, n_res, res);
+  return op;
+}
+
+static struct ir_op res_op1(struct lower *l, enum ir_opcode o, uint32_t res) {
+  return cg_res_op(l, o, 1, &res, 0, NULL);
+}
+
+static uint32_t new_bar(struct lower *l, const char *name, int64_t id, int64_t count,
+                        int64_t threads) {
+  struct ir_attr attrs[3] = {{.key = IR_ATTR_id, .i = id},
+                             {.key = IR_ATTR_threads, .i = threads},
+                             {.key = IR_ATTR_count, .i = count}};
+  struct ir_res r = {.kind = IR_RES_BAR, .name = symtab_get(l->m->syms, name), .attrs = attrs};
+  r.n_attrs = count > 1 ? 3 : 2;
+  return ir_add_res(l->m, r);
+}
+
+/* ---- feeds ---- */
+
+/* The first and the last dot, in the order of their block, that read v. */
+static void find_dots(struct lower *l, struct ir_val v, struct ir_op *first, struct ir_op *last) {
+  const struct ir_module *m = l->m;
+  for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
+    struct ir_op o = l->uses.list.at[i].op;
+    if (ir_op_at(m, o)->opcode != IR_DOT) {
+      find_dots(l, ir_op_at(m, o)->out[0], first, last);
+      continue;
+    }
+    if (!first->id || ir_op_at(m, o)->sched.order < ir_op_at(m, *first)->sched.order)
+      *first = o;
+    if (!last->id || ir_op_at(m, o)->sched.order > ir_op_at(m, *last)->sched.order)
+      *last = o;
+  }
+}
+
+static uint32_t feed_of(struct lower *l, struct ir_op load) {
+  struct ir_module *m = l->m;
+  struct cg_roles *r = l->roles;
+  struct ir_block b = ir_op_at(m, load)->block;
+  struct cg_feed f = {.block = b, .n_loads = 1};
+  find_dots(l, ir_op_at(m, load)->out[0], &f.first, &f.last);
+  for (uint32_t i = 0; i < r->feeds.n; i++) {
+    struct cg_feed *x = &r->feeds.at[i];
+    if (x->block.id == b.id && x->first.id == f.first.id && x->last.id == f.last.id) {
+      x->n_loads++;
+      return i;
+    }
+  }
+  struct ir_op loop = ir_block_at(m, b)->parent;
+  f.slots = loop.id ? (uint32_t)ir_attr_int(m, loop, IR_ATTR_slots, 1) : 1;
+  VEC_PUSH(l->a, &r->feeds, f);
+  return r->feeds.n - 1;
+}
+
+static void new_pipe(struct lower *l, struct cg_feed *f, uint32_t n, int64_t bytes) {
+  struct symtab *syms = l->m->syms;
+  struct sym name = symtab_get(syms, arena_printf(l->m->arena, "pipe%u", n));
+  struct ir_attr attrs[4] = {{.key = IR_ATTR_kind, .s = symtab_get(syms, "tma")},
+                             {.key = IR_ATTR_slots, .i = f->slots},
+                             {.key = IR_ATTR_bytes, .i = bytes},
+                             {.key = IR_ATTR_arrivals, .i = l->roles->groups}};
+  struct ir_res r = {.kind = IR_RES_PIPE, .name = name, .attrs = attrs, .n_attrs = 4};
+  f->pipe = ir_add_res(l->m, r);
+  for (int side = 0; side < 2; side++) {
+    const char *word = side ? "consumer" : "producer";
+    struct ir_attr of[2] = {{.key = IR_ATTR_pipe, .s = name},
+                            {.key = IR_ATTR_side, .s = symtab_get(syms, word)}};
+    struct ir_res c = {.kind = IR_RES_CURSOR, .attrs = of, .n_attrs = 2};
+    c.name = symtab_get(syms, arena_printf(l->m->arena, "%s%u", side ? "read" : "fill", n));
+    f->cursor[side] = ir_add_res(l->m, c);
+  }
+}
+
+static void open_load(void *user, struct ir_module *m, struct ir_op o) {
+  struct lower *l = user;
+  if (ir_op_at(m, o)->opcode != IR_LOAD || !str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+    return;
+  struct cg_unit_load x = {.load = o};
+  const char *why = cg_box_of(m, l->intervals, o, &x.box);
+  KILN_ASSERT(!why);
+  (void)why;
+  x.feed = feed_of(l, o);
+  struct ir_type t = ir_type_of(m, ir_op_at(m, o)->out[0]);
+  const char *name = ir_sym(m, m->args.at[x.box.arg].name);
+  x.smem = cg_new_panels(l, name, (enum dtype)t.dtype, x.box.height, x.box.width, x.box.swizzle,
+                         l->roles->feeds.at[x.feed].slots);
+  x.smem->inner_dim = (int)ir_attr_int(m, o, IR_ATTR_vdim, 0);
+  x.tmap = cg_new_tmap(l, &x.box, t, x.box.height);
+  VEC_PUSH(l->a, &l->roles->loads, x);
+}
+
+static void open_feeds(struct lower *l, struct ir_block body) {
+  struct cg_roles *r = l->roles;
+  ir_walk(l->m, body, open_load, l);
+  for (uint32_t i = 0; i < r->feeds.n; i++) {
+    int64_t bytes = 0;
+    for (uint32_t k = 0; k < r->loads.n; k++)
+      bytes += r->loads.at[k].feed == i ? r->loads.at[k].smem->slot_bytes : 0;
+    new_pipe(l, &r->feeds.at[i], i + 1, bytes);
+  }
+}
+
+struct cg_unit_load *cg_unit_load_of(struct lower *l, struct ir_op load) {
+  struct cg_roles *r = l->roles;
+  for (uint32_t i = 0; r && i < r->loads.n; i++)
+    if (r->loads.at[i].load.id == load.id)
+      return &r->loads.at[i];
+  return NULL;
+}
+
+/* ---- consumers ---- */
+
+void cg_consume_load(struct lower *l, struct ir_op load) {
+  struct cg_unit_load *x = cg_unit_load_of(l, load);
+  struct cg_feed *f = &l->roles->feeds.at[x->feed];
+  struct cg_lval *v = &l->val[ir_op_at(l->m, load)->out[0].id];
+  if (f->n_seen++ == 0)
+    res_op1(l, IR_SLOT_WAIT, f->cursor[1]);
+  if (f->n_seen == f->n_loads)
+    f->n_seen = 0;
+  struct ir_type t = ir_scalar(DT_S32);
+  struct ir_op at = ir_build(&l->b, IR_SLOT_AT, 0, NULL, 1, &t);
+  ir_set_res(l->m, at, 2, (uint32_t[]){f->cursor[1], x->smem->buf});
+  v->kind = CG_LV_SMEM;
+  v->smem = x->smem;
+  v->scalar = ir_op_at(l->m, at)->out[0];
+}
+
+void cg_release_feeds(struct lower *l, struct ir_op dot, bool behind, struct ir_val cond) {
+  struct cg_roles *r = l->roles;
+  struct ir_builder saved;
+  bool any = false;
+  for (uint32_t i = 0; i < r->feeds.n; i++) {
+    if (r->feeds.at[i].last.id != dot.id)
+      continue;
+    if (!any)
+      saved = cg_enter_if(l, cg_op2(l, IR_AND, r->one, cond));
+    any = true;
+    struct ir_op o = res_op1(l, IR_SLOT_RELEASE, r->feeds.at[i].cursor[1]);
+    if (behind)
+      cg_set_int(l->m, o, IR_ATTR_behind, 1);
+  }
+  if (any)
+    cg_leave_if(l, saved);
+}
+
+void cg_advance_feeds(struct lower *l, struct ir_op dot) {
+  struct cg_roles *r = l->roles;
+  for (uint32_t i = 0; i < r->feeds.n; i++)
+    if (r->feeds.at[i].last.id == dot.id)
+      res_op1(l, IR_SLOT_NEXT, r->feeds.at[i].cursor[1]);
+}
+
+/* ---- dots that stay in flight ---- */
+
+bool cg_is_deferred(struct lower *l, struct ir_op dot) {
+  const struct ir_module *m = l->m;
+  struct ir_val acc = ir_op_at(m, dot)->in[2], out = ir_op_at(m, dot)->out[0];
+  struct ir_block b = ir_op_at(m, dot)->block;
+  struct ir_op loop = ir_block_at(m, b)->parent;
+  if (!l->roles || !loop.id || ir_op_at(m, loop)->opcode != IR_FOR ||
+      ir_attr_int(m, loop, IR_ATTR_slots, 1) < 2)
+    return false;
+  const struct ir_value *v = ir_value_at(m, acc);
+  const struct ir_opnode *yield = ir_op_at(m, ir_block_at(m, b)->last);
+  if (v->block.id != b.id || v->index == 0 || l->uses.count[acc.id] != 1 ||
+      l->uses.count[out.id] != 1)
+    return false;
+  return yield->in[v->index - 1].id == out.id;
+}
+
+void cg_settle_dots(struct lower *l, struct ir_block body, struct ir_val ran) {
+  bool any = false;
+  IR_EACH_OP (l->m, body, o) {
+    if (ir_op_at(l->m, o)->opcode != IR_DOT || !cg_is_deferred(l, o))
+      continue;
+    if (!any)
+      cg_set_int(l->m, ir_build(&l->b, IR_WGMMA_WAIT, 0, NULL, 0, NULL), IR_ATTR_pending, 0);
+    any = true;
+    cg_release_feeds(l, o, true, ran);
+  }
+}
+
+/* ---- the producer ---- */
+
+static bool holds_loads(struct lower *l, struct ir_block b) {
+  IR_EACH_OP (l->m, b, o) {
+    const struct ir_opnode *n = ir_op_at(l->m, o);
+    if (cg_unit_load_of(l, o))
+      return true;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      if (holds_loads(l, n->blocks[i]))
+        return true;
+  }
+  return false;
+}
+
+static void produce_load(struct lower *l, const struct cg_unit_load *x) {
+  struct cg_feed *f = &l->roles->feeds.at[x->feed];
+  if (f->n_seen++ == 0) {
+    res_op1(l, IR_SLOT_ACQUIRE, f->cursor[0]);
+    res_op1(l, IR_SLOT_EXPECT, f->cursor[0]);
+  }
+  cg_load_boxes(l, x);
+  if (f->n_seen == f->n_loads) {
+    res_op1(l, IR_SLOT_NEXT, f->cursor[0]);
+    f->n_seen = 0;
+  }
+}
+
+/* Does what scalars and views are made of stand in the producer too? */
+static bool is_known(struct lower *l, struct ir_op o) {
+  struct ir_module *m = l->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (n->n_out != 1 || ir_type_of(m, n->out[0]).kind == IR_TILE ||
+      !(ir_info(n->opcode)->traits & IR_PURE))
+    return false;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    const struct cg_lval *x = &l->val[n->in[i].id];
+    bool entry = ir_value_at(m, n->in[i])->block.id && ir_type_of(m, n->in[i]).kind == IR_VIEW;
+    if (x->kind != CG_LV_SCALAR && !x->view && !entry)
+      return false;
+  }
+  return true;
+}
+
+static void produce_block(struct lower *l, struct ir_block b) {
+  struct ir_module *m = l->m;
+  IR_EACH_OP (m, b, o) {
+    const struct ir_opnode n = *ir_op_at(m, o);
+    const struct cg_unit_load *x = cg_unit_load_of(l, o);
+    l->b.loc = n.loc;
+    if (x) {
+      produce_load(l, x);
+    } else if (n.opcode == IR_FOR && holds_loads(l, n.blocks[0])) {
+      struct ir_val bounds[3], index;
+      for (uint32_t i = 0; i < 3; i++)
+        bounds[i] = cg_scalar(l, n.in[i]);
+      struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &index, NULL);
+      struct ir_builder saved = cg_enter_block(l, ir_op_at(m, loop)->blocks[0]);
+      cg_set_scalar(l, ir_block_at(m, n.blocks[0])->args.at[0], index);
+      produce_block(l, n.blocks[0]);
+      cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+    } else if (is_known(l, o)) {
+      cg_lower_op(l, o);
+    }
+  }
+}
+
+/* ---- the kernel ---- */
+
+static void each_tile(struct lower *l, struct ir_block body,
+                      void (*lower)(struct lower *, struct ir_block)) {
+  struct ir_type s32 = ir_scalar(DT_S32);
+  struct ir_val bounds[3], tiles = cg_s32(l, 1), id;
+  for (uint32_t i = 0; i < l->m->n_grid; i++)
+    tiles = cg_mul(l, tiles, cg_launch_s32(l, l->m->grid[i]));
+  bounds[0] = ir_build1(&l->b, IR_BLOCK_ID, s32, 0, NULL);
+  bounds[1] = tiles;
+  bounds[2] = ir_build1(&l->b, IR_GRID_SIZE, s32, 0, NULL);
+  struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &id, NULL);
+  struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, loop)->blocks[0]);
+  memset(l->val, 0, l->n_val * sizeof *l->val);
+  cg_bind_entry(l, body, id);
+  lower(l, body);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+}
+
+static void set_regs(struct lower *l, uint32_t role, bool up) {
+  uint32_t regs = l->m->roles.at[role].regs;
+  if (!regs)
+    return;
+  struct ir_op o = ir_build(&l->b, IR_SET_REGS, 0, NULL, 0, NULL);
+  cg_set_int(l->m, o, IR_ATTR_count, regs);
+  cg_set_int(l->m, o, IR_ATTR_up, up);
+}
+
+static void count_store(void *user, struct ir_module *m, struct ir_op o) {
+  struct cg_roles *r = ((struct lower *)user)->roles;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (n->opcode != IR_STORE || !str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+    return;
+  bool once = !ir_block_at(m, n->block)->parent.id && (r->store_groups || !r->stores);
+  r->store_groups = once ? r->store_groups + cg_store_box_count(user, o) : 0;
+  r->stores = true;
+}
+
+static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
+  struct ir_module *m = l->m;
+  struct cg_roles *r = ARENA_NEW(l->a, struct cg_roles);
+  struct ir_type s32 = ir_scalar(DT_S32);
+  l->roles = r;
+  r->groups = (uint32_t)cg_knob_get(m, CG_KNOB_WARPGROUPS);
+  l->all_threads = l->threads + 32 * m->roles.at[1].warps;
+  open_feeds(l, body);
+  ir_walk(m, body, count_store, l);
+  if (r->stores)
+    r->group_bar = new_bar(l, "group", 1, r->groups, 128);
+  struct ir_builder saved = cg_enter_top(l);
+  struct ir_val id = ir_build1(&l->b, IR_THREAD_ID, s32, 0, NULL);
+  /* The prologue is everyone's: the producer's warps stand in for the last consumer's there. */
+  l->warp = cg_op2(l, IR_MIN, l->warp, cg_s32(l, l->warps - 1));
+  r->group = ir_build1(&l->b, IR_WARPGROUP_ID, s32, 0, NULL);
+  r->group = cg_op2(l, IR_MIN, r->group, cg_s32(l, r->groups - 1));
+  r->one = cg_cmp(l, IR_EQ, cg_op2(l, IR_AND, id, cg_s32(l, 127)), cg_s32(l, 0));
+  r->leads = cg_cmp(l, IR_EQ, id, cg_s32(l, l->threads));
+  r->first = cg_cmp(l, IR_EQ, id, cg_s32(l, 0));
+  cg_leave_top(l, saved);
+  return r;
+}
+
+void cg_lower_roles(struct lower *l, struct ir_block body) {
+  struct ir_module *m = l->m;
+  struct cg_roles *r = open_roles(l, body);
+  uint32_t start = new_bar(l, "start", START_BAR, 1, l->all_threads);
+  struct ir_builder saved = cg_enter_if(l, r->first), in;
+  for (uint32_t i = 0; i < r->loads.n; i++)
+    res_op1(l, IR_TMAP_PREFETCH, r->loads.at[i].tmap);
+  cg_leave_if(l, saved);
+  saved = cg_enter_if(l, r->leads);
+  for (uint32_t i = 0; i < r->feeds.n; i++)
+    res_op1(l, IR_PIPE_INIT, r->feeds.at[i].pipe);
+  ir_build(&l->b, IR_FENCE_INIT, 0, NULL, 0, NULL);
+  cg_leave_if(l, saved);
+
+  struct ir_type t = ir_scalar(DT_BOOL);
+  struct ir_op in_role = ir_build(&l->b, IR_IN_ROLE, 0, NULL, 1, &t);
+  cg_set_word(m, in_role, IR_ATTR_role, ir_sym(m, m->roles.at[0].name));
+  struct ir_op branch = ir_build(&l->b, IR_IF, 1, &ir_op_at(m, in_role)->out[0], 0, NULL);
+  saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[0]);
+  res_op1(l, IR_BAR_SYNC, start);
+  set_regs(l, 0, true);
+  each_tile(l, body, cg_lower_block);
+  if (r->stores) {
+    in = cg_enter_if(l, r->one);
+    struct ir_op o = ir_build(&l->b, IR_BULK_WAIT, 0, NULL, 0, NULL);
+    cg_set_int(m, o, IR_ATTR_pending, 0);
+    cg_set_int(m, o, IR_ATTR_read, 1);
+    cg_leave_if(l, in);
+  }
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+
+  saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[1]);
+  res_op1(l, IR_BAR_ARRIVE, start);
+  set_regs(l, 1, false);
+  in = cg_enter_if(l, r->leads);
+  each_tile(l, body, produce_block);
+  cg_leave_if(l, in);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+}

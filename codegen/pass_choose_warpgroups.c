@@ -1,0 +1,308 @@
+/* Kernels whose dots all go to the matrix unit of warpgroups (wgmma), fed by the tensor memory
+ * unit.
+ *
+ * Before: accesses bounded. After, where the kernel qualifies: every dot has its instruction and
+ * its warps; every load that feeds one, and every store that can, goes through the tensor memory
+ * unit (path = tma). A kernel that does not qualify stays as it is; where the knob `warpgroups`
+ * asks for it, it is refused with the reason. A kernel is taken whole: its dots meet in registers,
+ * whose layouts the instructions fix.
+ *
+ * Warpgroups lie along the rows of a dot first; as many as its accumulator needs at 128 registers
+ * a thread, at least two where there are rows for them. */
+#include "base/check.h"
+#include "codegen/box.h"
+#include "codegen/pass.h"
+#include "codegen/schedule.h"
+
+#define MAX_GROUPS    3
+#define ACC_REGS      128 /* of an accumulator: an instruction of 256 columns */
+#define CONSUMER_REGS 240 /* with two consumers and a producer of a warpgroup each */
+#define PRODUCER_REGS 24
+
+struct chooser {
+  struct ir_module *m;
+  struct arena *a;
+  struct cg_uses uses;
+  const struct ir_intervals *intervals;
+  VEC(struct ir_op) dots, loads, stores;
+};
+
+static void list(void *user, struct ir_module *m, struct ir_op o) {
+  struct chooser *c = user;
+  if (ir_op_at(m, o)->opcode == IR_DOT)
+    VEC_PUSH(c->a, &c->dots, o);
+  if (ir_op_at(m, o)->opcode == IR_STORE)
+    VEC_PUSH(c->a, &c->stores, o);
+}
+
+/* Is v, a scalar or a view, what the producer computes by itself: from arguments, dims, indices of
+ * the grid and of loops? */
+static bool is_replayed(const struct ir_module *m, struct ir_val v, int depth) {
+  const struct ir_value *x = ir_value_at(m, v);
+  if (x->type.kind == IR_TILE || depth > 64)
+    return false;
+  if (x->block.id) {
+    struct ir_op loop = ir_block_at(m, x->block)->parent;
+    return !loop.id || (ir_op_at(m, loop)->opcode == IR_FOR && x->index == 0);
+  }
+  const struct ir_opnode *n = ir_op_at(m, x->def);
+  if (!(ir_info(n->opcode)->traits & IR_PURE))
+    return false;
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (!is_replayed(m, n->in[i], depth + 1))
+      return false;
+  return true;
+}
+
+/* Loops alone lie around the op, and the producer can run them. */
+static bool is_reached(const struct ir_module *m, struct ir_op o) {
+  for (;;) {
+    struct ir_op loop = ir_block_at(m, ir_op_at(m, o)->block)->parent;
+    if (!loop.id)
+      return true;
+    if (ir_op_at(m, loop)->opcode != IR_FOR)
+      return false;
+    for (uint32_t i = 0; i < 3; i++)
+      if (!is_replayed(m, ir_op_at(m, loop)->in[i], 0))
+        return false;
+    o = loop;
+  }
+}
+
+static void mark(struct chooser *c, struct ir_op load) {
+  for (uint32_t i = 0; i < c->loads.n; i++)
+    if (c->loads.at[i].id == load.id)
+      return;
+  VEC_PUSH(c->a, &c->loads, load);
+}
+
+/* Do dots alone read the value, through transposes and reshapes? */
+static bool feeds_dots(const struct ir_module *m, const struct cg_uses *u, struct ir_val v) {
+  for (uint32_t i = u->first[v.id]; i; i = u->list.at[i].next) {
+    const struct ir_opnode *n = ir_op_at(m, u->list.at[i].op);
+    bool passes = n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE;
+    if (passes ? !feeds_dots(m, u, n->out[0]) : n->opcode != IR_DOT || u->list.at[i].operand > 1)
+      return false;
+  }
+  return true;
+}
+
+/* NULL, or why operand i of the dot cannot come from shared memory as the unit loads it. */
+static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i) {
+  struct ir_module *m = c->m;
+  struct cg_operand_source s = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
+  struct cg_box box;
+  if (!s.load.id || ir_op_at(m, s.load)->opcode != IR_LOAD)
+    return "an operand of a dot is computed";
+  const struct ir_opnode *n = ir_op_at(m, s.load);
+  if (n->block.id != ir_op_at(m, dot)->block.id)
+    return "an operand of a dot is loaded in another block";
+  if (!feeds_dots(m, &c->uses, n->out[0]))
+    return "an operand of a dot is read by others too";
+  if (cg_is_stored(m, s.load))
+    return "an operand of a dot lies in a tensor that the kernel writes";
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (!is_replayed(m, n->in[k], 0))
+      return "where an operand of a dot lies is computed from data";
+  if (!is_reached(m, s.load))
+    return "an operand of a dot is loaded under a condition or a loop that depends on data";
+  const char *pin = cg_attr_word(m, s.load, IR_ATTR_path);
+  if (*pin && !str_eq(pin, "tma"))
+    return "the path of a load is pinned";
+  const char *why = cg_box_of(m, c->intervals, s.load, &box);
+  if (why)
+    return arena_printf(c->a, "load `%s`: %s", cg_attr_word(m, s.load, IR_ATTR_label), why);
+  int64_t vdim = ir_attr_int(m, s.load, IR_ATTR_vdim, 0);
+  bool k_inner = vdim == s.dim[i == 0 ? 1 : 0];
+  if (!k_inner && (vdim != s.dim[i] || box.swizzle != 128))
+    return "an operand of a dot lies with its rows or columns adjacent, and not 64 of them";
+  mark(c, s.load);
+  return NULL;
+}
+
+/* The warpgroups of a dot over rows x cols, `most` at most (or exactly); false: none fit. */
+static bool cut(int64_t rows, int64_t cols, int64_t least, int64_t most, struct cg_warps *w) {
+  for (int64_t groups = least; groups <= most; groups++)
+    for (int64_t along = groups; along >= 1; along--) {
+      if (groups % along)
+        continue;
+      *w = (struct cg_warps){(uint32_t)(4 * along), (uint32_t)(groups / along)};
+      struct cg_wgmma_cut x = cg_wgmma_cut(rows, cols, *w);
+      if (x.n && (int64_t)x.blocks * x.atoms * x.n / 2 <= ACC_REGS)
+        return true;
+    }
+  return false;
+}
+
+static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, struct cg_warps *w) {
+  struct ir_module *m = c->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct ir_type a = ir_type_of(m, n->in[0]), b = ir_type_of(m, n->in[1]),
+                 acc = ir_type_of(m, n->in[2]);
+  if (a.dtype != b.dtype || acc.dtype != DT_F32 || (a.dtype != DT_BF16 && a.dtype != DT_F16))
+    return "a dot is not of bf16 or f16 into f32";
+  if (*cg_attr_word(m, o, IR_ATTR_a_path) || *cg_attr_word(m, o, IR_ATTR_b_path) ||
+      ir_get_attr(m, o, IR_ATTR_warps))
+    return "a dot has pinned paths or warps";
+  if (a.dim[1] % 16)
+    return "a dot's k is no multiple of 16";
+  int64_t least = asked > 0 ? asked : acc.dim[0] >= 128 ? 2 : 1;
+  if (!cut(acc.dim[0], acc.dim[1], least, asked > 0 ? asked : MAX_GROUPS, w))
+    return arena_printf(c->a,
+                        "a dot of %lld x %lld is not cut into %s of 64 rows and at most %d "
+                        "registers",
+                        (long long)acc.dim[0], (long long)acc.dim[1],
+                        asked > 0 ? "that many warpgroups" : "one to three warpgroups", ACC_REGS);
+  const char *why = check_operand(c, o, 0);
+  return why ? why : check_operand(c, o, 1);
+}
+
+/* Registers of a thread that hold what the epilogue loads: nothing where the tensor memory unit
+ * stores, as those loads wait for their part of the store. */
+static int64_t held_regs(struct chooser *c, int64_t groups) {
+  struct ir_module *m = c->m;
+  int64_t regs = 0;
+  bool units = c->stores.n > 0;
+  for (uint32_t i = 0; i < c->stores.n; i++) {
+    struct cg_box box;
+    units = units && !cg_box_of(m, c->intervals, c->stores.at[i], &box);
+  }
+  for (struct ir_op o = {1}; o.id < m->ops.n && !units; o.id++) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    if (!n->block.id || n->opcode != IR_LOAD || ir_block_at(m, n->block)->parent.id)
+      continue;
+    struct ir_type t = ir_type_of(m, n->out[0]);
+    regs += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1) / 4 / (128 * groups);
+  }
+  return regs;
+}
+
+/* NULL, or why accumulators and slots do not fit. Registers a thread: 255 with one group, 240 with
+ * two (set_regs), 128 with three; beside accumulators there are addresses and the epilogue. */
+static const char *check_room(struct chooser *c, const struct cg_warps *w) {
+  static const int64_t most[MAX_GROUPS + 1] = {0, 192, 192, 96};
+  struct ir_module *m = c->m;
+  int64_t regs = 0, groups = w[0].rows * w[0].cols / 4, bytes = 0;
+  for (uint32_t i = 0; i < c->dots.n; i++) {
+    struct ir_val v = ir_op_at(m, c->dots.at[i])->in[2];
+    struct ir_op def = ir_value_at(m, v)->def;
+    if (!def.id || ir_op_at(m, def)->opcode != IR_DOT)
+      regs += ir_elems(ir_type_of(m, v)) / (128 * groups);
+  }
+  regs += held_regs(c, groups);
+  if (regs > most[groups])
+    return arena_printf(
+        c->a,
+        "its accumulators and what it adds to them take %lld registers a thread, and "
+        "%lld is the most",
+        (long long)regs, (long long)most[groups]);
+  for (uint32_t i = 0; i < c->loads.n; i++) {
+    struct ir_type t = ir_type_of(m, ir_op_at(m, c->loads.at[i])->out[0]);
+    bool looped = ir_block_at(m, ir_op_at(m, c->loads.at[i])->block)->parent.id != 0;
+    bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1) * (looped ? 2 : 1);
+  }
+  for (uint32_t i = 0; i < c->stores.n; i++) {
+    const struct ir_opnode *n = ir_op_at(m, c->stores.at[i]);
+    struct ir_type t = ir_type_of(m, n->in[n->n_in - 1u]);
+    bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+  }
+  if (bytes > cg_target_of(m)->smem_per_block)
+    return "two slots for its operands and the tiles it stores do not fit in shared memory";
+  return NULL;
+}
+
+static const char *check(struct chooser *c, int64_t asked, struct cg_warps *w) {
+  for (uint32_t i = 0; i < c->dots.n; i++) {
+    const char *why = check_dot(c, c->dots.at[i], asked, &w[i]);
+    if (why)
+      return why;
+    if (w[i].rows * w[i].cols != w[0].rows * w[0].cols)
+      return "its dots want different numbers of warpgroups";
+  }
+  return c->dots.n ? check_room(c, w) : "it has no dot";
+}
+
+static void add_role(struct ir_module *m, const char *name, uint32_t warps, uint32_t regs) {
+  struct ir_role r = {.name = symtab_get(m->syms, name), .warps = warps, .regs = regs};
+  VEC_PUSH(m->arena, &m->roles, r);
+}
+
+/* Whether its tile has the layout for it is known when layouts are. */
+static void choose_store(struct chooser *c, struct ir_op o) {
+  struct ir_module *m = c->m;
+  struct ir_type t = ir_type_of(m, ir_op_at(m, o)->in[ir_op_at(m, o)->n_in - 1u]);
+  struct cg_box box;
+  if (cg_knob_get(m, CG_KNOB_STORE) != 0 && !*cg_attr_word(m, o, IR_ATTR_path) &&
+      dtype_bits((enum dtype)t.dtype) == 16 && !cg_box_of(m, c->intervals, o, &box))
+    cg_set_word(m, o, IR_ATTR_path, "tma");
+}
+
+static void take(struct chooser *c, const struct cg_warps *w) {
+  struct ir_module *m = c->m;
+  uint32_t groups = w[0].rows * w[0].cols / 4;
+  for (uint32_t i = 0; i < c->dots.n; i++) {
+    struct ir_op o = c->dots.at[i];
+    struct ir_type acc = ir_type_of(m, ir_op_at(m, o)->in[2]);
+    struct cg_wgmma_cut x = cg_wgmma_cut(acc.dim[0], acc.dim[1], w[i]);
+    cg_set_word(m, o, IR_ATTR_inst, arena_printf(m->arena, "wgmma_m64n%uk16", x.n));
+    cg_set_word(m, o, IR_ATTR_a_path, "smem");
+    cg_set_word(m, o, IR_ATTR_b_path, "smem");
+    cg_set_ints(m, o, IR_ATTR_warps, 2, (int64_t[]){w[i].rows, w[i].cols});
+  }
+  for (uint32_t i = 0; i < c->loads.n; i++)
+    cg_set_word(m, c->loads.at[i], IR_ATTR_path, "tma");
+  for (uint32_t i = 0; i < c->stores.n; i++)
+    choose_store(c, c->stores.at[i]);
+  cg_knob_put(m, CG_KNOB_WARPGROUPS, groups);
+  cg_knob_put(m, CG_KNOB_THREADS, 128 * (int64_t)groups);
+  cg_knob_put(m, CG_KNOB_BLOCKS, 1);
+  cg_knob_put(m, CG_KNOB_PREFETCH, 0);
+}
+
+/* A producer of a whole warpgroup gives its registers to the others. */
+void cg_add_roles(struct ir_module *m) {
+  int64_t groups = cg_knob_get(m, CG_KNOB_WARPGROUPS);
+  bool gives = groups == 2;
+  if (groups <= 0) {
+    add_role(m, "all", 0, 0);
+    return;
+  }
+  add_role(m, "consumer", 4 * (uint32_t)groups, gives ? CONSUMER_REGS : 0);
+  add_role(m, "producer", gives ? 4 : 1, gives ? PRODUCER_REGS : 0);
+}
+
+/* Are knobs set of kernels whose warps all do the same? `spare` is where this path spilled. */
+static bool is_arranged(struct ir_module *m) {
+  static const enum cg_knob knobs[] = {CG_KNOB_THREADS,  CG_KNOB_WARPS_M, CG_KNOB_WARPS_N,
+                                       CG_KNOB_PREFETCH, CG_KNOB_BLOCKS,  CG_KNOB_SPARE};
+  for (uint32_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
+    if (cg_knob_get(m, knobs[i]) > (knobs[i] == CG_KNOB_SPARE ? 0 : CG_AUTO))
+      return true;
+  return false;
+}
+
+bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
+  const struct cg_target *t = cg_target_of(m);
+  int64_t asked = cg_knob_get(m, CG_KNOB_WARPGROUPS);
+  struct chooser c = {.m = m, .a = ctx->scratch};
+  const char *why = NULL;
+  if (asked == 0 || (asked == CG_AUTO && is_arranged(m)))
+    return true;
+  c.uses = cg_collect_uses(m, c.a);
+  c.intervals = ir_find_intervals(m, c.a);
+  ir_walk(m, m->body, list, &c);
+  struct cg_warps *w = ARENA_ARRAY(c.a, struct cg_warps, c.dots.n + 1);
+  if (!(t->features & CG_WGMMA) || !(t->features & CG_TMA))
+    why = arena_printf(c.a, "%s has no matrix unit of warpgroups", t->name);
+  why = why ? why : check(&c, asked, w);
+  if (why && asked == CG_AUTO)
+    return true;
+  if (why) {
+    cg_error(m, ctx->diags, c.dots.n ? c.dots.at[0] : (struct ir_op){0}, DIAG_CONFIG,
+             "schedule `warpgroups` = %lld: %s", (long long)asked, why);
+    return false;
+  }
+  take(&c, w);
+  *changed = true;
+  return true;
+}

@@ -1,0 +1,203 @@
+-- Sweeps of kernels whose dots go to the matrix unit of warpgroups, fed by the tensor memory unit:
+-- each way to cut a dot into one to three warpgroups, layouts, tails, and programs that are no
+-- plain
+-- product. Run with `--root .` from the source folder, on a GPU with that unit or `--on emu`.
+
+local family = require "kernels_ref.gemm"
+
+local cases = {}
+local function add(c) cases[#cases + 1] = c c.seed = #cases end
+local none = {"bias", "R"}
+
+-- cuts: rows and columns of the tile over warpgroups; several instructions along either (row 1)
+for _, s in ipairs {
+  {1, 64, 64, 64}, {1, 64, 256, 32}, {1, 128, 128, 64}, {2, 128, 256, 64}, {2, 256, 128, 64},
+  {2, 128, 64, 128}, {2, 64, 256, 64}, {2, 128, 128, 16}, {3, 192, 128, 64}, {3, 192, 64, 32},
+  {2, 256, 64, 128}, {2, 128, 192, 64}, {2, 128, 224, 64}, {2, 128, 96, 64}, {1, 64, 40, 64},
+} do
+  local set, schedule = {BM = s[2], BN = s[3], BK = s[4]}, {warpgroups = s[1]}
+  add {shape = {M = 2 * s[2] - 8, N = s[3] + 16, K = 3 * s[4] + 8}, set = set,
+       schedule = schedule, absent = none}
+  add {shape = {M = s[2], N = s[3], K = s[4]}, set = set, schedule = schedule, absent = none,
+       const = {T = f16}}
+end
+-- every N of one instruction
+for BN = 8, 256, 8 do
+  add {shape = {M = 72, N = BN + 8, K = 72}, set = {BM = 64, BN = BN, BK = 64},
+       schedule = {warpgroups = 1},
+       absent = none}
+end
+-- layouts: rows or columns of either operand contiguous; tails of 8
+for _, A in ipairs {"row", "col"} do
+  for _, B in ipairs {"row", "col"} do
+    for _, s in ipairs {{M = 256, N = 256, K = 128}, {M = 136, N = 200, K = 72}} do
+      for _, T in ipairs {bf16, f16} do
+        add {shape = s, const = {T = T}, layout = {A = A, B = B},
+             set = {BM = 128, BN = 128, BK = 64}, schedule = {warpgroups = 2}}
+      end
+    end
+  end
+end
+-- K tails; one iteration; fewer iterations than slots
+for _, K in ipairs {8, 16, 24, 64, 72, 128, 136, 504} do
+  for _, stages in ipairs {1, 2, 5} do
+    add {shape = {M = 128, N = 128, K = K}, absent = none,
+         set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2, stages = stages}}
+  end
+end
+-- M and N tails; stores that the tensor memory unit cannot make
+for _, M in ipairs {1, 7, 17, 64, 119, 1000} do
+  for _, N in ipairs {8, 64, 104, 192, 512, 1000} do
+    add {shape = {M = M, N = N, K = 72}, absent = none,
+         set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2}}
+  end
+end
+for _, N in ipairs {1, 63, 229, 257} do
+  add {shape = {M = 100, N = N, K = 72}, set = {BM = 64, BN = 64, BK = 64},
+       schedule = {warpgroups = 1}}
+end
+add {shape = {M = 100, N = 96, K = 64}, layout = {C = "col"}, absent = none,
+     set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2}}
+add {shape = {M = 100, N = 97, K = 64}, stride = {C = {99, 1}}, absent = none,
+     set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2}}
+add {shape = {M = 100, N = 96, K = 64}, stride = {A = {72, 1}, B = {80, 1}, C = {104, 1}},
+     absent = none, set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2}}
+-- more tiles than blocks; raster in groups (row 7)
+for _, group in ipairs {1, 4, 8, 16} do
+  add {shape = {M = 640, N = 1856, K = 40}, absent = none,
+       set = {BM = 64, BN = 64, BK = 32}, schedule = {warpgroups = 1, group = group}}
+end
+
+-- a product's loop in parts (row 9)
+for _, parts in ipairs {2, 3, 8} do
+  add {shape = {M = 72, N = 136, K = 1000}, set = {BM = 64, BN = 64, BK = 64}, absent = none,
+       schedule = {warpgroups = 1, split_k = parts}}
+  add {shape = {M = 136, N = 72, K = 328}, set = {BM = 128, BN = 64, BK = 32},
+       schedule = {warpgroups = 2, split_k = parts}}
+end
+
+local kernels = {gemm = family.gemm:with {cases = cases}}
+local few = {
+  {shape = {M = 136, N = 264, K = 200}, set = {BM = 128, BN = 128, BK = 64},
+       schedule = {warpgroups = 2}},
+  {shape = {M = 200, N = 104, K = 40}, set = {BM = 64, BN = 64, BK = 64},
+       schedule = {warpgroups = 1},
+   const = {T = f16}, layout = {R = "col"}},
+}
+for name, k in pairs(family) do
+  if name ~= "gemm" then kernels[name] = k:with {cases = few} end
+end
+
+-- ---- programs that are no plain product ----
+
+local tune = {BM = {128, 64, 192, 256}, BN = {128, 64, 256}, BK = {64, 32, 128}}
+local function grid(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end
+local shapes = {
+  {shape = {M = 128, N = 128, K = 128}, set = {BM = 128, BN = 128, BK = 64},
+       schedule = {warpgroups = 2}},
+  {shape = {M = 200, N = 136, K = 200}, set = {BM = 128, BN = 64, BK = 64},
+       schedule = {warpgroups = 2}},
+  {shape = {M = 72, N = 264, K = 40}, set = {BM = 64, BN = 64, BK = 32},
+       schedule = {warpgroups = 1},
+   const = {T = f16}, seed = 1},
+}
+
+-- Two products that share their left operand.
+kernels.dual = kernel {
+  name = "dual", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = shapes,
+  args = {
+    tensor("A", "T", "M", "K"), tensor("B1", "T", "N", "K"), tensor("B2", "T", "N", "K"),
+    out("C", "T", "M", "N"), out("G", "T", "M", "N"),
+  },
+  body = function(a, d, c, i, j)
+    local x, y = zeros(f32, c.BM, c.BN), zeros(f32, c.BM, c.BN)
+    for k in range(0, d.K, c.BK) do
+      local t = a.A:tile({i * c.BM, k}, {c.BM, c.BK})
+      x = x + dot(t, a.B1:tile({j * c.BN, k}, {c.BN, c.BK}):T())
+      y = y + dot(t, a.B2:tile({j * c.BN, k}, {c.BN, c.BK}):T())
+    end
+    a.C:store({i * c.BM, j * c.BN}, cast(max(x, 0) + y, c.T))
+    a.G:store({i * c.BM, j * c.BN}, cast(y, c.T))
+  end,
+}
+
+-- Two products into one accumulator, four loads.
+kernels.two = kernel {
+  name = "two", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = shapes,
+  args = {
+    tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), tensor("A2", "T", "M", "K"),
+    tensor("B2", "T", "N", "K"), out("C", "T", "M", "N"),
+  },
+  body = function(a, d, c, i, j)
+    local x = zeros(f32, c.BM, c.BN)
+    for k in range(0, d.K, c.BK) do
+      x = x + dot(a.A:tile({i * c.BM, k}, {c.BM, c.BK}), a.B:tile({j * c.BN, k}, {c.BN, c.BK}):T())
+      x = x + dot(a.A2:tile({i * c.BM, k}, {c.BM, c.BK}), a.B2:tile({j * c.BN, k}, {c.BN,
+        c.BK}):T())
+    end
+    a.C:store({i * c.BM, j * c.BN}, cast(x, c.T))
+  end,
+}
+
+-- No loop; a result of 32 bits.
+kernels.once = kernel {
+  name = "once", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = {
+    {shape = {M = 200, N = 136, K = 32}, set = {BM = 128, BN = 128, BK = 32},
+         schedule = {warpgroups = 2}},
+    {shape = {M = 64, N = 64, K = 24}, set = {BM = 64, BN = 64, BK = 32},
+         schedule = {warpgroups = 1}},
+  },
+  args = {tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), out("C", f32, "M", "N")},
+  body = function(a, d, c, i, j)
+    local x = dot(a.A:tile({i * c.BM, 0}, {c.BM, c.BK}), a.B:tile({j * c.BN, 0}, {c.BN, c.BK}):T())
+    a.C:store({i * c.BM, j * c.BN}, x)
+  end,
+}
+
+-- A batch: tensor maps of three dims; A with its middle dim contiguous.
+kernels.batched = kernel {
+  name = "batched", const = {T = {bf16, f16}}, tune = tune, cases = {
+    {shape = {B = 3, M = 200, N = 136, K = 72}, set = {BM = 128, BN = 128, BK = 32},
+         schedule = {warpgroups = 2}},
+    {shape = {B = 2, M = 72, N = 64, K = 64}, set = {BM = 64, BN = 64, BK = 64},
+         schedule = {warpgroups = 1},
+     stride = {A = {4608, 1, 72}}},
+  },
+  args = {tensor("A", "T", "B", "M", "K"), tensor("W", "T", "B", "N", "K"), out("C", "T", "B",
+    "M", "N")},
+  grid = function(d, c) return d.B, cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
+  body = function(a, d, c, b, i, j)
+    local A, W, C = a.A:at(b), a.W:at(b), a.C:at(b)
+    local x = zeros(f32, c.BM, c.BN)
+    for k in range(0, d.K, c.BK) do
+      x = x + dot(A:tile({i * c.BM, k}, {c.BM, c.BK}), W:tile({j * c.BN, k}, {c.BN, c.BK}):T())
+    end
+    C:store({i * c.BM, j * c.BN}, cast(x, c.T))
+  end,
+}
+
+-- The nearest of N centres: a product in an inner loop, a maximum and its place in the outer one.
+kernels.nearest = kernel {
+  name = "nearest", const = {T = {bf16, f16}}, tune = tune, cases = shapes,
+  args = {
+    tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), tensor("n", f32, "N"),
+    out("I", s32, "M"), out("D", f32, "M"),
+  },
+  grid = function(d, c) return cdiv(d.M, c.BM) end,
+  body = function(a, d, c, i)
+    local best, at = full(f32, -inf, c.BM, 1), full(s32, 0, c.BM, 1)
+    for j in range(0, d.N, c.BN) do
+      local x = zeros(f32, c.BM, c.BN)
+      for k in range(0, d.K, c.BK) do
+        x = x + dot(a.A:tile({i * c.BM, k}, {c.BM, c.BK}), a.B:tile({j, k}, {c.BN, c.BK}):T())
+      end
+      x = where(j + iota(1, c.BN) < d.N, x * 2.0 - a.n:tile({j}, {c.BN}):row(), -inf)
+      local most = rowmax(x)
+      at = where(most > best, cast(j + argmax(x, 1), s32), at)
+      best = max(best, most)
+    end
+    a.I:store({i * c.BM}, at:reshape(c.BM))
+    a.D:store({i * c.BM}, best:reshape(c.BM))
+  end,
+}
+return kernels

@@ -1,0 +1,120 @@
+/* Kernels for warpgroups (tests/gpu/sweep_warpgroups.lua) on the emulator: each case verified on
+ * integers to the bit in five interleavings, or compared in the algebraic domain, taking turns. In
+ * short one case of four; KILN_LONG=1: all, both ways. And what is refused, with its reason. */
+#include "help_api.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct kiln_file *load(struct help_api *t) {
+  struct kiln_file *file = NULL;
+  static const char path[] = KILN_SRC_DIR "/tests/gpu/sweep_warpgroups.lua";
+  help_api_start(t, NULL);
+  help_api_expect(t, kiln_file_load(t->ctx, path, KILN_SRC_DIR, &file), KILN_OK, NULL);
+  return file;
+}
+
+static uint32_t run_kernel(struct help_api *t, struct kiln_file *file, uint32_t k, uint32_t flags) {
+  bool all = getenv("KILN_LONG") != NULL;
+  const char *name = kiln_file_kernel_name(file, k);
+  uint32_t n = kiln_file_case_count(file, name), ran = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!all && (i + k + (flags == KILN_CASE_ALGEBRAIC ? 2 : 0)) % 4)
+      continue;
+    struct kiln_request req = help_api_request();
+    const struct kiln_report *report = NULL;
+    req.kernel = name;
+    req.case_index = (int32_t)i;
+    req.target = "sm_90a";
+    enum kiln_status st = kiln_run_case(file, &req, KILN_ON_EMU, flags, &report);
+    if (st != KILN_OK)
+      fail_msg("%s, case %u: %s", name, i,
+               kiln_diag_count(t->ctx) ? kiln_diag_text(t->ctx, 0) : kiln_status_name(st));
+    ran++;
+  }
+  return ran;
+}
+
+static void run_all(uint32_t flags) {
+  struct help_api t = {0};
+  struct kiln_file *file = load(&t);
+  uint32_t ran = 0;
+  for (uint32_t k = 0; k < kiln_file_kernel_count(file); k++)
+    ran += run_kernel(&t, file, k, flags);
+  print_message("%u cases\n", ran);
+  assert_true(ran > 35);
+  kiln_file_free(file);
+  help_api_stop(&t);
+}
+
+static void cases_are_verified(void **state) {
+  (void)state;
+  run_all(KILN_CASE_VERIFY | KILN_CASE_EXACT);
+}
+
+static void cases_agree_in_the_algebraic_domain(void **state) {
+  (void)state;
+  run_all(KILN_CASE_ALGEBRAIC);
+}
+
+/* What does not qualify is refused where it is asked for, and else takes the other path. */
+static void refusals_say_why(void **state) {
+  (void)state;
+  static const struct {
+    const char *set[5], *shapes[4], *consts[2], *target, *why;
+  } refused[] = {
+      {.set = {"warpgroups=2", "BM=128"}, .target = "sm_80", .why = "has no matrix unit"},
+      {.set = {"warpgroups=2"}, .consts = {"T=f32"}, .why = "not of bf16 or f16 into f32"},
+      {.set = {"warpgroups=3", "BM=128", "BN=128"}, .why = "128 x 128 is not cut into"},
+      {.set = {"warpgroups=1", "BM=256", "BN=128"}, .why = "256 x 128 is not cut into"},
+      {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=33"}, .why = "multiples of 16 bytes"},
+      {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=0"}, .why = "has no elements"},
+  };
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    struct help_api t = {0};
+    struct kiln_file *file = NULL;
+    const struct kiln_report *report = NULL;
+    help_api_start(&t, NULL);
+    help_api_expect(&t, kiln_file_load(t.ctx, KILN_SRC_DIR "/kernels_ref/gemm.lua", NULL, &file),
+                    KILN_OK, NULL);
+    struct kiln_request req = help_api_request();
+    static const char *const plain[] = {"M=256", "N=256", "K=256"};
+    req.kernel = "gemm";
+    req.target = refused[i].target ? refused[i].target : "sm_90a";
+    req.set = refused[i].set;
+    while (req.n_set < 5 && req.set[req.n_set])
+      req.n_set++;
+    req.shapes = refused[i].shapes[0] ? refused[i].shapes : plain;
+    req.n_shapes = 3;
+    req.consts = refused[i].consts;
+    req.n_consts = refused[i].consts[0] != NULL;
+    assert_int_equal(kiln_run_case(file, &req, KILN_ON_EMU, KILN_CASE_VERIFY, &report),
+                     KILN_INVALID);
+    assert_true(kiln_diag_count(t.ctx) > 0);
+    if (!strstr(kiln_diag_text(t.ctx, 0), refused[i].why))
+      fail_msg("refusal %zu: %s", i, kiln_diag_text(t.ctx, 0));
+    kiln_diag_clear(t.ctx);
+    /* Not asked for: another path, the same result. */
+    req.set++;
+    req.n_set--;
+    help_api_expect(&t, kiln_run_case(file, &req, KILN_ON_EMU, KILN_CASE_VERIFY, &report), KILN_OK,
+                    NULL);
+    kiln_file_free(file);
+    help_api_stop(&t);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cases_are_verified),
+      cmocka_unit_test(cases_agree_in_the_algebraic_domain),
+      cmocka_unit_test(refusals_say_why),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
