@@ -25,6 +25,7 @@ static void run(void *user) {
   r->u.diags = r->diags;
   r->e.skeleton = r->e.opt->skeleton;
   r->e.serial = r->e.skeleton;
+  r->e.counts = r->stats != NULL;
   r->e.zeros = ARENA_ARRAY(r->u.arena, char, 2 * EMU_SLOT);
   if (!emu_bind(&r->e, r->u.arena, r->diags) || !emu_make_plan(&r->e, r->u.arena, r->diags))
     return;

@@ -206,7 +206,10 @@ bool emu_uniform(struct emu_agent *a, const struct emu_insn *i, uint32_t k, int6
   *value = cells[first];
   if (!emu_need(a, i, k, a->active))
     return false;
-  EMU_EACH_LANE (l, a->active)
+  uint64_t differ = 0;
+  for (uint32_t l = 0; l < EMU_LANES; l++)
+    differ |= (uint64_t)cells[l] ^ (uint64_t)*value;
+  EMU_EACH_LANE (l, differ ? a->active : 0)
     if (cells[l] != *value) {
       emu_fail(a, i, l, DIAG_DIVERGED,
                "operand %u of '%s' must be the same in all lanes: it is %lld and %lld", k + 1,
@@ -262,10 +265,17 @@ static void digits(struct emu_agent *a, const struct emu_insn *i) {
   }
   for (uint32_t k = 0; k < map->n_ints; k += 2) {
     int64_t extent = map->ints[k], step = map->ints[k + 1];
-    for (uint32_t l = 0; l < EMU_LANES; l++) {
-      o[l] += left[l] % extent * step;
-      left[l] /= extent;
-    }
+    uint32_t shift = (uint32_t)__builtin_ctzll((uint64_t)extent);
+    if (extent == INT64_C(1) << shift) /* the rest is for what is below zero an error */
+      for (uint32_t l = 0; l < EMU_LANES; l++) {
+        o[l] += (left[l] & (extent - 1)) * step;
+        left[l] >>= shift;
+      }
+    else
+      for (uint32_t l = 0; l < EMU_LANES; l++) {
+        o[l] += left[l] % extent * step;
+        left[l] /= extent;
+      }
   }
   EMU_EACH_LANE (l, a->active)
     if (left[l] || x[l] < 0)

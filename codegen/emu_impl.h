@@ -60,9 +60,9 @@ struct emu_plan {
   uint32_t n_slots, n_consts;
   char *consts;
   uint32_t max_depth, max_moves;
-  uint32_t granule; /* bytes of shared memory that one shadow stands for */
-  uint32_t unit;    /* bytes of shared memory per payload */
-  emu_slot *entry;  /* of the entry block's arguments */
+  uint32_t granule, granule_shift; /* bytes of shared memory that one shadow stands for: 2^shift */
+  uint32_t unit;                   /* bytes of shared memory per payload */
+  emu_slot *entry;                 /* of the entry block's arguments */
 };
 
 /* ---- memory ---- */
@@ -114,7 +114,7 @@ struct emu_granule {
 enum { EMU_INIT = 1, EMU_FLYING = 2, EMU_BY_ASYNC = 4 };
 struct emu_read {
   uint32_t clock;
-  uint32_t op : 24, lane : 8;
+  uint32_t who; /* op * 256 + lane; one word, as it is written and read in turn very often */
 };
 
 /* ---- the run ---- */
@@ -138,9 +138,11 @@ struct emu {
   int64_t *dims; /* scratch for binding */
   bool serial;   /* blocks one after the other */
   bool syncs;    /* some atomic orders blocks */
+  bool counts;   /* somebody wants the numbers */
   bool skeleton;
-  uint32_t trips; /* skeleton: of any loop, at most */
-  char *zeros;    /* skeleton: what is read from global memory, and behind it what is written */
+  bool frags_hold; /* skeleton: fragments hold something from the start */
+  uint32_t trips;  /* skeleton: of any loop, at most */
+  char *zeros;     /* skeleton: what is read from global memory, and behind it what is written */
 };
 
 enum emu_state { EMU_READY, EMU_WAITS, EMU_DONE };
@@ -215,7 +217,8 @@ struct emu_cta {
   char *smem;
   int64_t *payload;
   struct emu_granule *granule;
-  struct emu_read *read; /* [granule][agent] */
+  struct emu_read *read; /* [agent][granule]; holds something where the granule's bit is set */
+  uint32_t n_granules;
   struct emu_bar bar[EMU_BARRIERS];
   struct emu_agent *warp, *unit; /* unit: what works asynchronously */
   struct emu_slot_state *slot;
@@ -286,6 +289,9 @@ bool emu_bind(struct emu *e, struct arena *a, struct diag_sink *diags);
 
 /* emu_plan.c: false after reporting an op that cannot be emulated. */
 bool emu_make_plan(struct emu *e, struct arena *a, struct diag_sink *diags);
+
+/* emu_skeleton.c: of a skeleton, by op, whether it is left out; sets frags_hold. */
+const bool *emu_skeleton_leaves(struct emu *e, struct arena *a);
 
 /* emu_sched.c: memory of a worker; runs cluster number k to its end (look at `stopped`). */
 void emu_unit_init(struct emu_unit *u);

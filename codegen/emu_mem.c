@@ -178,14 +178,24 @@ static uint32_t first_value(const struct emu_insn *i) {
   return i->n->opcode == IR_RSTORE ? 3 : 2;
 }
 
+/* Values that a skeleton does without. */
+static bool is_left_out(const struct emu *e, enum dtype t) {
+  return e->skeleton && dtype_is_float(t);
+}
+
 static void round_all(struct emu_agent *a, const struct emu_insn *i, enum dtype t,
                       struct stored *s) {
+  if (is_left_out(a->unit->e, t))
+    return;
   for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
     s->cells[k - first] = rounded(a, i, k, t, s->room[k - first]);
 }
 
-static void store(const struct emu_insn *i, enum dtype t, enum cell c, const struct stored *s,
-                  uint32_t lane, struct emu_ref to, struct place p) {
+static void store(const struct emu *e, const struct emu_insn *i, enum dtype t,
+                  const struct stored *s, uint32_t lane, struct emu_ref to, struct place p) {
+  enum cell c = emu_cell(e, t);
+  if (is_left_out(e, t))
+    return;
   for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
     interp_store_cells(t, c, to.at, p.first + (k - first) * p.each * to.step, 0, 1,
                        s->cells[k - first] + lane_at(c, lane));
@@ -232,7 +242,7 @@ void emu_gstore(struct emu_agent *a, const struct emu_insn *i) {
     struct emu_ref r = emu_touch_global(a, i, l, kind, p.va, p.bytes, elem);
     if (!r.at)
       return;
-    store(i, t, emu_cell(e, t), &s, l, r, p);
+    store(e, i, t, &s, l, r, p);
   }
 }
 
@@ -314,7 +324,7 @@ void emu_sstore(struct emu_agent *a, const struct emu_insn *i) {
              : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_WRITE, address[l], bytes, elem);
     if (!r.at)
       return;
-    store(i, t, emu_cell(e, t), &s, l, r, shared_place(t));
+    store(e, i, t, &s, l, r, shared_place(t));
     for (uint32_t k = first; k < i->n->n_in && a->any_hollow && !rank; k++)
       if (emu_hollow(a, i->in[k]) >> l & 1)
         emu_store_hollow(a, (uint32_t)address[l] + (k - first) * size, size);

@@ -39,7 +39,8 @@ struct planner {
   struct life *life;
   struct ir_constant *constant;
   emu_slot *place;
-  uint32_t depth; /* frames */
+  uint32_t depth;   /* frames */
+  const bool *left; /* by op: what a skeleton leaves out; NULL: no skeleton */
   bool failed;
 };
 
@@ -235,6 +236,8 @@ static void plan_for(struct planner *p, struct ir_op o) {
 static void plan_each(struct planner *p, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(p->m, o);
   const struct ir_val *args = ir_block_at(p->m, n->blocks[0])->args.at;
+  if (p->left && p->left[o.id])
+    return;
   make(p, args[0]);
   struct emu_insn *i = add(p, o, emu_each);
   i->out = places(p, 1, args);
@@ -307,18 +310,11 @@ static void refuse(struct planner *p, struct ir_op o, const char *why) {
   p->failed = true;
 }
 
-/* Of a skeleton: ops whose results are floats, and nothing else. */
-static bool is_value_only(const struct planner *p, const struct ir_opnode *n) {
-  return p->e->skeleton && n->n_out == 1 &&
-         ((ir_info(n->opcode)->traits & IR_PURE) || n->opcode == IR_SHUFFLE) &&
-         ir_type_of(p->m, n->out[0]).kind == IR_SCALAR &&
-         dtype_is_float(emu_dtype(p->e, n->out[0]));
-}
-
 static void plan_op(struct planner *p, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(p->m, o);
-  if (is_value_only(p, n)) {
-    make(p, n->out[0]);
+  if (p->left && p->left[o.id]) {
+    for (uint32_t k = 0; k < n->n_out; k++)
+      make(p, n->out[k]);
     return;
   }
   emu_fn *fn = emu_find_fn(n->opcode);
@@ -467,9 +463,11 @@ static void choose_granule(struct planner *p) {
   plan->unit = 8;
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
     uint32_t bytes = ir_op_at(m, o)->block.id ? shared_bytes(m, o) : 0;
+    bytes &= -bytes; /* the largest power of 2 in it */
     if (bytes && bytes < plan->granule)
       plan->granule = bytes;
   }
+  plan->granule_shift = (uint32_t)__builtin_ctz(plan->granule);
   for (uint32_t r = 1; r < m->res.n; r++)
     if (m->res.at[r].kind == IR_RES_BUF) {
       uint32_t size = emu_bytes((enum dtype)m->res.at[r].type.dtype);
@@ -487,6 +485,7 @@ bool emu_make_plan(struct emu *e, struct arena *a, struct diag_sink *diags) {
   VEC_PUSH(a, &p->loop_end, 0);
   for (uint32_t k = 0; k < body->args.n; k++)
     make(p, body->args.at[k]);
+  p->left = p->e->skeleton ? emu_skeleton_leaves(p->e, a) : NULL;
   plan_block(p, m->body);
   if (p->failed)
     return false;

@@ -120,14 +120,16 @@ static bool check_writer(struct emu_agent *a, const struct emu_insn *i, uint32_t
 
 /* Those before the last write are ordered before that. */
 static bool check_readers(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
-                          const struct emu_granule *g, const struct emu_read *r, uint32_t address,
-                          uint32_t bytes) {
+                          const struct emu_granule *g, uint32_t address, uint32_t bytes) {
+  const struct emu_read *all = a->cta->read + (g - a->cta->granule);
   for (uint64_t left = g->readers; left; left &= left - 1)
-    for (uint32_t k = (uint32_t)__builtin_ctzll(left); k < a->unit->e->n_agents; k += 64)
-      if (r[k].clock && !before(a, lane, true, k, r[k].clock, r[k].lane)) {
-        report(a, i, lane, true, address, bytes, k, r[k].op, false);
+    for (uint32_t k = (uint32_t)__builtin_ctzll(left); k < a->unit->e->n_agents; k += 64) {
+      const struct emu_read *r = all + (size_t)k * a->cta->n_granules;
+      if (r->clock && !before(a, lane, true, k, r->clock, r->who & 255)) {
+        report(a, i, lane, true, address, bytes, k, r->who >> 8, false);
         return false;
       }
+    }
   return true;
 }
 
@@ -143,50 +145,73 @@ static void note_write(struct emu_agent *a, const struct emu_insn *i, uint32_t l
 }
 
 static bool order_write(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
-                        struct emu_granule *g, const struct emu_read *r, uint32_t address,
-                        uint32_t bytes) {
+                        const struct emu_granule *g, uint32_t address, uint32_t bytes) {
   return check_flying(a, i, lane, g, address, bytes) &&
          check_writer(a, i, lane, g, true, address, bytes) &&
-         check_readers(a, i, lane, g, r, address, bytes);
+         check_readers(a, i, lane, g, address, bytes);
+}
+
+/* The common case of a read: written, by somebody before, and through the same proxy. */
+static bool is_plain_read(const struct emu_agent *a, uint32_t lane, enum emu_proxy proxy,
+                          const struct emu_granule *g) {
+  return (g->flags & (EMU_INIT | EMU_FLYING)) == EMU_INIT &&
+         before(a, lane, false, g->writer, g->clock, g->lane) &&
+         (proxy == EMU_GENERIC || (g->flags & EMU_BY_ASYNC));
+}
+
+static bool order_read(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                       enum emu_proxy proxy, uint32_t address, uint32_t bytes, uint32_t *hollow) {
+  uint32_t shift = a->unit->e->plan.granule_shift, size = 1u << shift;
+  uint32_t end = (address + bytes + size - 1) >> shift, stride = a->cta->n_granules;
+  uint32_t clock = a->clock[a->id], op = i->op.id << 8;
+  struct emu_read *mine = a->cta->read + (size_t)a->id * stride;
+  uint64_t bit = UINT64_C(1) << a->id % 64;
+  for (uint32_t k = address >> shift; k < end; k++) {
+    struct emu_granule *g = &a->cta->granule[k];
+    if (!is_plain_read(a, lane, proxy, g) && (!check_flying(a, i, lane, g, address, bytes) ||
+                                              !check_writer(a, i, lane, g, false, address, bytes) ||
+                                              !check_fenced(a, i, lane, proxy, g, address, bytes)))
+      return false;
+    uint32_t here = g->flags & EMU_INIT ? g->hollow : (1u << size) - 1;
+    if (here)
+      *hollow |= k << shift < address ? here >> (address - (k << shift))
+                                      : here << ((k << shift) - address);
+    /* Agents of the same number modulo 64 share a bit: the first to read since the last write says
+     * that the others have not. */
+    if (!(g->readers & bit))
+      for (uint32_t j = a->id % 64; j < a->unit->e->n_agents; j += 64)
+        a->cta->read[(size_t)j * stride + k].clock = 0;
+    g->readers |= bit;
+    bool first = mine[k].clock != clock;
+    mine[k].who = op | (first || (mine[k].who & 255) == lane ? lane & 255 : EMU_NO_LANE);
+    mine[k].clock = clock;
+  }
+  return true;
 }
 
 bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_proxy proxy, enum emu_kind kind, uint32_t address, uint32_t bytes,
                       uint32_t *hollow) {
-  const struct emu *e = a->unit->e;
-  uint32_t size = e->plan.granule, end = (address + bytes + size - 1) / size;
-  for (uint32_t k = address / size; k < end; k++) {
+  uint32_t shift = a->unit->e->plan.granule_shift;
+  uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
+  if (kind == EMU_READ)
+    return order_read(a, i, lane, proxy, address, bytes, hollow);
+  for (uint32_t k = address >> shift; k < end; k++) {
     struct emu_granule *g = &a->cta->granule[k];
-    struct emu_read *r = &a->cta->read[(size_t)k * e->n_agents];
-    if (kind != EMU_READ) {
-      if (!order_write(a, i, lane, g, r, address, bytes))
-        return false;
-      note_write(a, i, lane, proxy, g);
-      continue;
-    }
-    if (!check_flying(a, i, lane, g, address, bytes) ||
-        !check_writer(a, i, lane, g, false, address, bytes) ||
-        !check_fenced(a, i, lane, proxy, g, address, bytes))
+    if (!order_write(a, i, lane, g, address, bytes))
       return false;
-    uint32_t here = g->flags & EMU_INIT ? g->hollow : (1u << size) - 1;
-    *hollow |= k * size < address ? here >> (address - k * size) : here << (k * size - address);
-    r += a->id;
-    g->readers |= UINT64_C(1) << a->id % 64;
-    bool first = r->clock != a->clock[a->id];
-    r->lane = first || r->lane == lane ? lane & 255u : EMU_NO_LANE;
-    r->clock = a->clock[a->id];
-    r->op = i->op.id & 0xffffffu;
+    note_write(a, i, lane, proxy, g);
   }
   return true;
 }
 
 bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                    enum emu_proxy proxy, uint32_t address, uint32_t bytes) {
-  const struct emu *e = a->unit->e;
-  uint32_t size = e->plan.granule, end = (address + bytes + size - 1) / size;
-  for (uint32_t k = address / size; k < end; k++) {
+  uint32_t shift = a->unit->e->plan.granule_shift;
+  uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
+  for (uint32_t k = address >> shift; k < end; k++) {
     struct emu_granule *g = &a->cta->granule[k];
-    if (!order_write(a, i, lane, g, &a->cta->read[(size_t)k * e->n_agents], address, bytes))
+    if (!order_write(a, i, lane, g, address, bytes))
       return false;
     note_write(a, i, lane, proxy, g);
     g->flags |= EMU_FLYING;
@@ -196,8 +221,9 @@ bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
 
 void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                     enum emu_proxy proxy, uint32_t address, uint32_t bytes) {
-  uint32_t size = a->unit->e->plan.granule, end = (address + bytes + size - 1) / size;
-  for (uint32_t k = address / size; k < end; k++)
+  uint32_t shift = a->unit->e->plan.granule_shift;
+  uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
+  for (uint32_t k = address >> shift; k < end; k++)
     note_write(a, i, lane, proxy, &a->cta->granule[k]);
 }
 

@@ -168,7 +168,8 @@ void emu_unit_init(struct emu_unit *u) {
     if (e->opt->domain == INTERP_ALGEBRAIC)
       cta->payload = ARENA_ARRAY(u->arena, int64_t, bytes / e->plan.unit + 1);
     cta->granule = ARENA_ARRAY(u->arena, struct emu_granule, granules);
-    cta->read = ARENA_ARRAY(u->arena, struct emu_read, granules * e->n_agents);
+    cta->n_granules = (uint32_t)granules;
+    cta->read = arena_get(u->arena, granules * e->n_agents * sizeof *cta->read);
     for (uint32_t b = 0; b < EMU_BARRIERS; b++)
       cta->bar[b].clock = ARENA_ARRAY(u->arena, uint32_t, EMU_CLOCKS(e));
     cta->warp = &u->agent[c * e->warps];
@@ -219,7 +220,8 @@ static void start_agent(struct emu_agent *a) {
   memset(a->hollow, 0, a->unit->e->plan.n_slots * sizeof *a->hollow);
   for (uint32_t r = 1; r < m->res.n; r++) {
     a->frag[r].touched = false;
-    memset(a->frag[r].set, 0, a->frag[r].n * sizeof *a->frag[r].set);
+    memset(a->frag[r].set, a->unit->e->frags_hold ? 0xff : 0,
+           a->frag[r].n * sizeof *a->frag[r].set);
     memset(a->frag[r].hollow, 0, a->frag[r].n * sizeof *a->frag[r].hollow);
   }
   set_entry(a);
@@ -231,7 +233,6 @@ static void start_cta(struct emu_unit *u, struct emu_cta *cta, uint64_t index) {
   cta->index = index;
   memset(cta->smem, 0xff, bytes);
   memset(cta->granule, 0, granules * sizeof *cta->granule);
-  memset(cta->read, 0, granules * e->n_agents * sizeof *cta->read);
   for (uint32_t b = 0; b < EMU_BARRIERS; b++) {
     cta->bar[b].arrived = 0;
     memset(cta->bar[b].clock, 0, EMU_CLOCKS(e) * sizeof *cta->bar[b].clock);
@@ -241,7 +242,7 @@ static void start_cta(struct emu_unit *u, struct emu_cta *cta, uint64_t index) {
 void emu_run_cluster(struct emu_unit *u, uint64_t k) {
   const struct emu *e = u->e;
   u->rng = e->opt->seed * UINT64_C(0x9e3779b97f4a7c15) + k * UINT64_C(0xd1342543de82ef95);
-  u->counting = k == 0;
+  u->counting = k == 0 && e->counts;
   u->n_cuts = 0;
   for (uint32_t c = 0; c < e->cluster; c++)
     start_cta(u, &u->cta[c], k * e->cluster + c);
