@@ -15,6 +15,7 @@ static int64_t plainest_of(enum cg_knob k) {
   case CG_KNOB_THREADS: return 32;
   case CG_KNOB_PREFETCH:
   case CG_KNOB_SPARE:
+  case CG_KNOB_WARPGROUPS:
   case CG_KNOB_STORE: return 0;
   default: return 1;
   }
