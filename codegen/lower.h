@@ -95,6 +95,8 @@ struct lower {
   uint32_t n_names;
   uint32_t open_pipe;     /* lower_smem.c: copies of loads in a row, not yet waited for */
   struct cg_roles *roles; /* lower_roles.c: consumers and a producer; NULL: all do the same */
+  struct ring *ring; /* lower_loop.c: left for the loop that follows, */
+  struct ir_op ring_next; /* which is this one */
 };
 
 /* ---- lower_core.c: scalars ---- */

@@ -13,7 +13,12 @@
  * One barrier an iteration is enough: a slot's readers of iteration i - 1 are before the barrier of
  * iteration i, its writers after. In a loop that does nothing but one dot, the fragments of an
  * iteration's first step are loaded before the last step of the iteration before multiplies; the
- * wait and the barrier then stand before that last step, and the order of slots is the same. */
+ * wait and the barrier then stand before that last step, and the order of slots is the same.
+ *
+ * Loops that follow each other (pass_peel_loops.c) share the ring: it is filled before the first of
+ * them, the slots go on from loop to loop, and copies run ahead over the ends of loops. Where a loop
+ * leaves out the check of an edge that a later one makes, it ends S - 1 iterations early, so that
+ * none of its copies are the later one's; the later one does these iterations too. */
 #include "base/check.h"
 #include "codegen/lower.h"
 #include "codegen/schedule.h"
@@ -26,7 +31,8 @@ struct ahead {
    * the copy for index 0, its pointers computed before the loop. Else -1. */
   int k_dim;
   struct cg_copy copy;
-  int64_t k_masks;
+  int64_t masks[IR_MAX_RANK]; /* edges to check in this loop */
+  int64_t all[IR_MAX_RANK];   /* in any of the loops that share the ring */
 };
 
 struct ring {
@@ -34,7 +40,12 @@ struct ring {
   struct ir_block body; /* scheduled */
   uint32_t slots, pipe;
   struct ir_val lo, hi, step, index; /* index: the scheduled loop's */
+  struct ir_val end;                 /* hi of the last loop that shares the ring */
   VEC(struct ahead) loads;
+  struct ir_val read, write; /* slots, where the loop begins */
+  bool dots;                 /* the loops do nothing but one dot; `ahead`: whose first fragments */
+  bool ahead;                /* are loaded an iteration before */
+  struct cg_dot dot;
 };
 
 static struct ir_val shifted(struct lower *l, const struct ring *x, struct ir_val v,
@@ -97,11 +108,12 @@ static int index_dim(struct lower *l, const struct ring *x, struct ir_op load) {
 static struct ahead open_ahead(struct lower *l, const struct ring *x, struct ir_op load) {
   struct ahead a = {.load = load, .smem = cg_smem_for_load(l, load, x->slots, x->pipe)};
   a.k_dim = index_dim(l, x, load);
+  struct cg_access s = cg_access_shape(l, load);
+  memcpy(a.masks, s.masks, sizeof a.masks);
+  memcpy(a.all, s.masks, sizeof a.all);
   if (a.k_dim < 0)
     return a;
-  struct cg_access s = cg_access_shape(l, load);
   s.view = cg_view_at(l, ir_op_at(l->m, load)->in[0]);
-  a.k_masks = s.masks[a.k_dim];
   s.masks[a.k_dim] = 0;
   for (uint32_t d = 0; d < s.rank; d++)
     s.offset[d] =
@@ -111,9 +123,9 @@ static struct ahead open_ahead(struct lower *l, const struct ring *x, struct ir_
   return a;
 }
 
-/* The copy of a load for loop index `at`. */
+/* The copy of a load for loop index `at`, with the edges to check. */
 static struct cg_copy copy_at(struct lower *l, const struct ring *x, const struct ahead *a,
-                              struct ir_val at) {
+                              struct ir_val at, const int64_t *masks) {
   struct ir_module *m = l->m;
   l->b.loc = ir_op_at(m, a->load)->loc;
   if (a->k_dim < 0) {
@@ -121,13 +133,14 @@ static struct cg_copy copy_at(struct lower *l, const struct ring *x, const struc
     s.view = shifted_view(l, x, ir_op_at(m, a->load)->in[0], at);
     for (uint32_t d = 0; d < s.rank; d++)
       s.offset[d] = shifted(l, x, ir_op_at(m, a->load)->in[1 + d], at);
+    memcpy(s.masks, masks, sizeof s.masks);
     cg_bind_access(l, &s);
     return cg_open_copy(l, &s, a->smem);
   }
   struct cg_copy c = a->copy;
   struct ir_val by = cg_mul(l, at, c.x.view->dim[a->k_dim].stride);
   c.p.ptr = ir_build1(&l->b, IR_PTR_ADD, ir_type_of(m, c.p.ptr), 2, (struct ir_val[]){c.p.ptr, by});
-  c.x.masks[a->k_dim] = a->k_masks;
+  c.x.masks[a->k_dim] = masks[a->k_dim];
   c.x.offset[a->k_dim] = at;
   cg_bind_edges(l, &c.x, (uint32_t)a->k_dim);
   return c;
@@ -135,14 +148,17 @@ static struct cg_copy copy_at(struct lower *l, const struct ring *x, const struc
 
 /* Is there an iteration with this index? */
 static struct ir_val is_iteration(struct lower *l, const struct ring *x, struct ir_val at) {
-  return cg_cmp(l, IR_LT, at, x->hi);
+  return cg_cmp(l, IR_LT, at, x->end);
 }
 
-/* Copies what iteration `at` needs into slot `slot`; commits. */
-static void issue(struct lower *l, const struct ring *x, struct ir_val at, struct ir_val slot) {
+/* Copies what iteration `at` needs into slot `slot`; commits. fills: it may be one of any of the
+ * loops that share the ring. */
+static void issue(struct lower *l, const struct ring *x, struct ir_val at, struct ir_val slot,
+                  bool fills) {
   struct ir_val mask = is_iteration(l, x, at);
   for (uint32_t i = 0; i < x->loads.n; i++) {
-    struct cg_copy c = copy_at(l, x, &x->loads.at[i], at);
+    const struct ahead *a = &x->loads.at[i];
+    struct cg_copy c = copy_at(l, x, a, at, fills ? a->all : a->masks);
     cg_copy_all(l, &c, cg_muli(l, slot, c.s->slot_bytes), mask);
   }
   cg_commit(l, x->pipe);
@@ -152,12 +168,12 @@ static void issue(struct lower *l, const struct ring *x, struct ir_val at, struc
 static void fill_ring(struct lower *l, const struct ring *x) {
   struct ir_val s, bounds[3] = {cg_s32(l, 0), cg_s32(l, x->slots - 1), cg_s32(l, 1)};
   if (x->slots == 2) {
-    issue(l, x, x->lo, cg_s32(l, 0));
+    issue(l, x, x->lo, cg_s32(l, 0), true);
     return;
   }
   struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &s, NULL);
   struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, loop)->blocks[0]);
-  issue(l, x, cg_add(l, x->lo, cg_mul(l, x->step, cg_cast(l, s, DT_INDEX))), s);
+  issue(l, x, cg_add(l, x->lo, cg_mul(l, x->step, cg_cast(l, s, DT_INDEX))), s, true);
   cg_leave_block(l, saved, IR_YIELD, 0, NULL);
 }
 
@@ -216,7 +232,7 @@ static struct ir_op only_dot(struct lower *l, const struct ring *x, const struct
 static void lower_body(struct lower *l, const struct ring *x, struct ir_val k, struct ir_val read,
                        struct ir_val write) {
   cg_wait(l, x->pipe, x->slots - 2);
-  issue(l, x, cg_add(l, k, cg_muli(l, x->step, x->slots - 1)), write);
+  issue(l, x, cg_add(l, k, cg_muli(l, x->step, x->slots - 1)), write, false);
   bind_slots(l, x, read);
   IR_EACH_OP (l->m, x->body, o) {
     if (!(ir_info(ir_op_at(l->m, o)->opcode)->traits & IR_TERM) && !is_ahead(x, o))
@@ -234,7 +250,7 @@ static void lower_steps(struct lower *l, const struct ring *x, struct cg_dot *d,
     struct cg_copy c;
     struct cg_overlap o = {.mask = mask};
     if (i < x->loads.n) {
-      c = copy_at(l, x, &x->loads.at[i], at);
+      c = copy_at(l, x, &x->loads.at[i], at, x->loads.at[i].masks);
       o.slot = cg_muli(l, write, c.s->slot_bytes);
       o.c = &c;
     }
@@ -275,59 +291,167 @@ static void lower_dot_ahead(struct lower *l, const struct ring *x, struct cg_dot
   cg_mma_overlap(l, d, cg_s32(l, cg_mma_steps(d) - 1), first, NULL);
 }
 
+/* ---- loops that share a ring ---- */
+
+static bool runs_ahead(const struct ir_module *m, struct ir_op o) {
+  return ir_op_at(m, o)->opcode == IR_LOAD && ir_op_at(m, o)->sched.stage == 0 &&
+         !cg_goes_to_registers(m, o);
+}
+
+/* The first load from o on, in its block, that runs ahead; 0: none. */
+static struct ir_op next_load(const struct ir_module *m, struct ir_op o) {
+  while (o.id && !runs_ahead(m, o))
+    o = ir_op_at(m, o)->next;
+  return o;
+}
+
+/* The loop that goes on with the ring of loop o: its loads are the same ones. 0: none. */
+static struct ir_op next_loop(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o), *next = ir_op_at(m, n->next);
+  const struct ir_op none = {0};
+  if (!n->next.id || next->opcode != IR_FOR || !ir_attr_int(m, n->next, IR_ATTR_follows, 0) ||
+      ir_attr_int(m, o, IR_ATTR_slots, 1) != ir_attr_int(m, n->next, IR_ATTR_slots, 1))
+    return none;
+  struct ir_op x = next_load(m, ir_block_at(m, n->blocks[0])->first);
+  struct ir_op y = next_load(m, ir_block_at(m, next->blocks[0])->first);
+  while (x.id && y.id) {
+    const struct ir_opnode *a = ir_op_at(m, x), *b = ir_op_at(m, y);
+    if (a->in[0].id != b->in[0].id ||
+        !ir_type_eq(ir_type_of(m, a->out[0]), ir_type_of(m, b->out[0])) ||
+        !str_eq(cg_attr_word(m, x, IR_ATTR_path), cg_attr_word(m, y, IR_ATTR_path)))
+      return none;
+    x = next_load(m, a->next);
+    y = next_load(m, b->next);
+  }
+  return x.id || y.id ? none : n->next;
+}
+
+/* Do the loops from `loop` on do nothing but one dot each? */
+static bool only_dots(struct lower *l, struct ir_op loop) {
+  struct ir_module *m = l->m;
+  for (struct ir_op o = loop; o.id; o = next_loop(m, o)) {
+    struct ring x = {.body = ir_op_at(m, o)->blocks[0]};
+    struct cg_carried c = cg_carried_of_for(l, o);
+    IR_EACH_OP (m, x.body, load) {
+      struct ahead a = {.load = load};
+      if (runs_ahead(m, load))
+        VEC_PUSH(l->a, &x.loads, a);
+    }
+    if (!only_dot(l, &x, &c).id)
+      return false;
+  }
+  return true;
+}
+
+/* What loops share: buffers, the pipe, the end, edges that any of them checks. */
 static bool open_ring(struct lower *l, struct ir_op o, struct ring *x) {
   struct ir_module *m = l->m;
   const struct ir_opnode n = *ir_op_at(m, o);
+  struct ir_op last = o;
   *x = (struct ring){.loop = o, .body = n.blocks[0]};
   x->slots = (uint32_t)ir_attr_int(m, o, IR_ATTR_slots, 1);
   if (x->slots < 2)
     return false;
   x->index = ir_block_at(m, x->body)->args.at[0];
   x->lo = cg_scalar(l, n.in[0]);
-  x->hi = cg_scalar(l, n.in[1]);
   x->step = cg_scalar(l, n.in[2]);
   x->pipe = cg_new_pipe(l, x->slots);
+  x->read = cg_s32(l, 0);
+  x->write = cg_s32(l, x->slots - 1);
   IR_EACH_OP (m, x->body, load) {
-    if (ir_op_at(m, load)->opcode != IR_LOAD || ir_op_at(m, load)->sched.stage != 0 ||
-        cg_goes_to_registers(m, load))
+    if (!runs_ahead(m, load))
       continue;
     struct ahead a = open_ahead(l, x, load);
     VEC_PUSH(l->a, &x->loads, a);
   }
+  for (struct ir_op next; (next = next_loop(m, last)).id; last = next) {
+    struct ir_op load = ir_block_at(m, ir_op_at(m, next)->blocks[0])->first;
+    for (uint32_t i = 0; i < x->loads.n; i++, load = ir_op_at(m, load)->next) {
+      load = next_load(m, load);
+      struct cg_access s = cg_access_shape(l, load);
+      for (uint32_t d = 0; d < s.rank; d++)
+        x->loads.at[i].all[d] |= s.masks[d];
+    }
+  }
+  x->end = cg_scalar(l, ir_op_at(m, last)->in[1]);
+  x->dots = only_dots(l, o);
   return true;
+}
+
+/* Loop o goes on with the ring that the loop before it left. */
+static void go_on(struct lower *l, struct ir_op o, struct ring *x) {
+  struct ir_module *m = l->m;
+  struct ir_op load = {0};
+  x->loop = o;
+  x->body = ir_op_at(m, o)->blocks[0];
+  x->index = ir_block_at(m, x->body)->args.at[0];
+  x->lo = x->hi;
+  load = ir_block_at(m, x->body)->first;
+  for (uint32_t i = 0; i < x->loads.n; i++, load = ir_op_at(m, load)->next) {
+    load = next_load(m, load);
+    struct cg_access s = cg_access_shape(l, load);
+    x->loads.at[i].load = load;
+    memcpy(x->loads.at[i].masks, s.masks, sizeof s.masks);
+  }
+}
+
+/* Where the loop ends: early, where a later one checks edges that it does not. */
+static struct ir_val end_of(struct lower *l, const struct ring *x) {
+  struct ir_val hi = cg_scalar(l, ir_op_at(l->m, x->loop)->in[1]);
+  bool early = false;
+  for (uint32_t i = 0; i < x->loads.n; i++)
+    for (uint32_t d = 0; d < IR_MAX_RANK; d++)
+      early = early || (x->loads.at[i].all[d] & ~x->loads.at[i].masks[d]);
+  if (!early || !next_loop(l->m, x->loop).id)
+    return hi;
+  struct ir_val less = cg_op2(l, IR_SUB, hi, cg_muli(l, x->step, x->slots - 1));
+  return cg_op2(l, IR_MAX, less, x->lo);
+}
+
+/* Before the loop's one dot runs for the first time. */
+static void open_dots(struct lower *l, struct ring *x, struct ir_op dot, uint32_t acc) {
+  l->b.loc = ir_op_at(l->m, dot)->loc;
+  bind_slots(l, x, x->read);
+  cg_open_dot(l, dot, &x->dot);
+  x->dot.acc = acc;
+  cg_mma_open(l, &x->dot);
+  x->ahead = cg_mma_steps(&x->dot) % 2 == 0 && cg_knob_get(l->m, CG_KNOB_PREFETCH) == 1;
+  cg_wait(l, x->pipe, x->slots - 2);
+  if (x->ahead)
+    cg_mma_load(l, &x->dot, cg_s32(l, 0));
 }
 
 bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   struct ring x;
-  struct cg_dot d;
-  if (!open_ring(l, o, &x))
+  bool goes_on = l->ring_next.id == o.id;
+  if (goes_on) {
+    x = *l->ring;
+    go_on(l, o, &x);
+  } else if (!open_ring(l, o, &x)) {
     return false;
-  bool ahead = false;
+  }
   struct cg_carried c = cg_carried_of_for(l, o);
   cg_open_carried(l, o, &c);
-  /* Inside another loop the ring is filled again: not before everyone has done with it. */
-  if (ir_block_at(m, ir_op_at(m, o)->block)->parent.id)
-    cg_put_barrier(&l->b);
-  fill_ring(l, &x);
-  struct ir_op dot = only_dot(l, &x, &c);
-  if (dot.id) {
-    l->b.loc = ir_op_at(m, dot)->loc;
-    bind_slots(l, &x, cg_s32(l, 0));
-    cg_open_dot(l, dot, &d);
-    d.acc = c.frag[0];
-    cg_mma_open(l, &d);
-    ahead = cg_mma_steps(&d) % 2 == 0 && cg_knob_get(m, CG_KNOB_PREFETCH) == 1;
-    cg_wait(l, x.pipe, x.slots - 2);
-    if (ahead)
-      cg_mma_load(l, &d, cg_s32(l, 0));
+  if (!goes_on) {
+    /* Inside another loop the ring is filled again: not before everyone has done with it. */
+    if (ir_block_at(m, ir_op_at(m, o)->block)->parent.id)
+      cg_put_barrier(&l->b);
+    fill_ring(l, &x);
   }
+  struct ir_op dot = x.dots ? only_dot(l, &x, &c) : (struct ir_op){0};
+  if (dot.id && !goes_on)
+    open_dots(l, &x, dot, c.frag[0]);
+  x.dot.op = dot;
+  if (dot.id)
+    x.dot.acc = c.frag[0];
   l->b.loc = ir_op_at(m, o)->loc;
+  x.hi = end_of(l, &x);
   /* Two scalars more than the loop carries: the slots to read and to write. */
   struct ir_val *inits = ARENA_ARRAY(l->a, struct ir_val, c.n_scalars + 2);
   struct ir_val *args = ARENA_ARRAY(l->a, struct ir_val, c.n_scalars + 2), k;
-  inits[0] = cg_s32(l, 0);
-  inits[1] = cg_s32(l, x.slots - 1);
+  inits[0] = x.read;
+  inits[1] = x.write;
   for (uint32_t i = 0; i < c.n_scalars; i++)
     inits[2 + i] = c.scalars[i];
   struct ir_op loop =
@@ -339,12 +463,12 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   out[0] = next_slot(l, &x, args[0]);
   if (dot.id) {
     struct ir_val at = cg_add(l, k, cg_muli(l, x.step, x.slots - 1));
-    if (ahead)
-      lower_dot_ahead(l, &x, &d, at, args[0], args[1], out[0]);
+    if (x.ahead)
+      lower_dot_ahead(l, &x, &x.dot, at, args[0], args[1], out[0]);
     else
-      lower_dot_plain(l, &x, &d, at, args[0], args[1]);
+      lower_dot_plain(l, &x, &x.dot, at, args[0], args[1]);
     l->val[ir_op_at(m, dot)->out[0].id].kind = CG_LV_FRAG;
-    l->val[ir_op_at(m, dot)->out[0].id].frag = d.acc;
+    l->val[ir_op_at(m, dot)->out[0].id].frag = x.dot.acc;
   } else {
     lower_body(l, &x, k, args[0], args[1]);
   }
@@ -352,5 +476,11 @@ bool cg_lower_pipelined_for(struct lower *l, struct ir_op o) {
   uint32_t n = cg_put_yields(l, c.n, c.yields, c.frag, out + 2);
   cg_leave_block(l, saved, IR_YIELD, n + 2, out);
   cg_bind(l, &c, c.results, ir_op_at(m, loop)->out + 2);
+  l->ring_next = next_loop(m, o);
+  if (l->ring_next.id) {
+    x.read = ir_op_at(m, loop)->out[0];
+    x.write = ir_op_at(m, loop)->out[1];
+    l->ring = arena_copy(l->a, &x, sizeof x);
+  }
   return true;
 }

@@ -115,6 +115,7 @@ PASS(cg_pass_apply_pins);
 PASS(cg_pass_bound_accesses);
 PASS(cg_pass_split_loops);
 PASS(cg_pass_choose_warpgroups);
+PASS(cg_pass_peel_loops);
 PASS(cg_pass_choose_paths);
 PASS(cg_pass_fill_schedule);
 PASS(cg_pass_assign_layouts);

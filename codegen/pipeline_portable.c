@@ -21,6 +21,9 @@ static const struct ir_pass passes[] = {
     {"choose_paths", cg_pass_choose_paths, false},
     /* Knobs the caller left open: warps and stages follow from dots and what they load. */
     {"fill_schedule", cg_pass_fill_schedule, false},
+    /* Loops without the masks that most iterations do not need; after split_loops, which wants a
+     * loop whole, and when it is known which loads run ahead and how many registers there are. */
+    {"peel_loops", cg_pass_peel_loops, false},
     /* Layouts from anchors, given warps; conflicts become converts. */
     {"assign_layouts", cg_pass_assign_layouts, false},
     /* (stage, order), given the slots; last of the decisions. */

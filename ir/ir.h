@@ -336,6 +336,19 @@ void ir_move_before(struct ir_module *m, struct ir_op o, struct ir_block block,
 /* Replaces every use of `from` by `to`, in the whole module (linear; passes that replace much keep
  * a substitution of their own). */
 void ir_replace_uses(struct ir_module *m, struct ir_val from, struct ir_val to);
+/* copy.c: copies of ops beside the originals, with all that is nested in them; operands that were
+ * copied before, or that the caller put into `to` (by value id), are replaced. */
+struct ir_copy {
+  struct arena *scratch;
+  struct ir_val *to; /* by value of the module as it was: its copy, or 0 */
+  uint32_t n;
+  struct ir_module *m;
+};
+struct ir_copy ir_copy_begin(struct ir_module *m, struct arena *scratch);
+/* Where the builder builds; returns the copy. */
+struct ir_op ir_copy_op(struct ir_copy *c, struct ir_builder *b, struct ir_op o);
+/* All ops of a block, at the end of another. */
+void ir_copy_block(struct ir_copy *c, struct ir_block from, struct ir_block to);
 /* A deep copy into another arena. */
 struct ir_module *ir_clone(const struct ir_module *m, struct arena *a);
 

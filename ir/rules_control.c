@@ -127,6 +127,12 @@ void ir_rule_for(struct ir_check *c) {
                    ir_type_text(ir_type_of(c->m, c->n->out[i]), &a),
                    ir_type_text(ir_type_of(c->m, c->n->in[3 + i]), &(struct ir_type_text){{0}}));
   check_yield(c, c->n->blocks[0], c->n->n_out, c->n->out, "the for");
+  const struct ir_opnode *before = ir_op_at(c->m, c->n->prev);
+  if (ir_attr_int(c->m, c->op, IR_ATTR_follows, 0) &&
+      (!c->n->prev.id || before->opcode != IR_FOR || before->n_in < 3 ||
+       before->in[1].id != c->n->in[0].id || before->in[2].id != c->n->in[2].id))
+    ir_rule_fail(c, "follows: right before it must stand a for that ends where it begins, of the "
+                    "same step");
 }
 
 void ir_rule_if(struct ir_check *c) {
