@@ -16,9 +16,9 @@
  * wait and the barrier then stand before that last step, and the order of slots is the same.
  *
  * Loops that follow each other (pass_peel_loops.c) share the ring: it is filled before the first of
- * them, the slots go on from loop to loop, and copies run ahead over the ends of loops. Where a loop
- * leaves out the check of an edge that a later one makes, it ends S - 1 iterations early, so that
- * none of its copies are the later one's; the later one does these iterations too. */
+ * them, the slots go on from loop to loop, and copies run ahead over the ends of loops. Where a
+ * loop leaves out the check of an edge that a later one makes, it ends S - 1 iterations early, so
+ * that none of its copies are the later one's; the later one does these iterations too. */
 #include "base/check.h"
 #include "codegen/lower.h"
 #include "codegen/schedule.h"

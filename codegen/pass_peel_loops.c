@@ -1,8 +1,9 @@
 /* Peeling: a loop cut where its masks become, or cease to be, true throughout.
  *
- * Before: accesses bounded, loops split, paths and knobs filled in. After: a loop in which a comparison of a tile with the
- * loop's index in it holds for every element in all iterations but the first or the last ones is two
- * or three loops in a row, the one in the middle without that mask:
+ * Before: accesses bounded, loops split, paths and knobs filled in. After: a loop in which a
+ * comparison of a tile with the loop's index in it holds for every element in all iterations but
+ * the first or the last ones is two or three loops in a row, the one in the middle without that
+ * mask:
  *
  *   for k = lo, hi, step { where(k + iota <= row, x, -inf) }
  *   ->  for k = lo, q, step { x };  for k = q, hi, step { where(k + iota <= row, x, -inf) }
@@ -16,9 +17,9 @@
  * ahead need not stop between them (lower_loop.c).
  *
  * Knob `peel`: 1, masks of tiles and edges of loads; 0, no loop. Where it is open, masks of tiles
- * alone, in loops of at most MAX_OPS ops that write nothing (a store beside its copy is not known
- * to write elsewhere), where registers are not scarce: bounds and slots of the second loop live
- * through the first one. Loops in such a loop keep it whole. */
+ * alone, of MIN_MASK elements a thread, in loops of at most MAX_OPS ops that write nothing (a store
+ * beside its copy is not known to write elsewhere), where registers are not scarce: bounds and slots
+ * of the second loop live through the first one. Loops in such a loop keep it whole. */
 #include "base/bitset.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -28,6 +29,7 @@
 #include "ir/walk.h"
 
 #define MAX_OPS   150
+#define MIN_MASK  16  /* elements of a mask, a thread */
 #define MAX_REGS  112 /* of what is carried and the largest other tile, a thread */
 #define MAX_TERMS 8
 #define MAX_CONDS 32
@@ -190,6 +192,16 @@ static int64_t regs_of(struct ir_module *m, struct ir_val v) {
   return t.kind == IR_TILE ? ir_elems(t) * bytes / 4 / (threads > 0 ? threads : 128) : 0;
 }
 
+/* Elements that a thread has of the largest mask. */
+static int64_t largest_mask(const struct peeler *p) {
+  int64_t most = 0, threads = cg_knob_get(p->m, CG_KNOB_THREADS);
+  for (uint32_t i = 0; i < p->n; i++) {
+    struct ir_type t = ir_type_of(p->m, ir_op_at(p->m, p->cond[i].op)->out[0]);
+    most = ir_elems(t) > most ? ir_elems(t) : most;
+  }
+  return most / (threads > 0 ? threads : 128);
+}
+
 static bool has_room(struct ir_module *m, struct ir_op loop) {
   struct ir_block body = ir_op_at(m, loop)->blocks[0];
   int64_t carried = 0, most = 0;
@@ -224,7 +236,7 @@ static bool find_conds(struct peeler *p) {
     if (c == IR_LOAD && p->loads)
       look_at_load(p, o);
   }
-  return p->n > 0;
+  return p->n > 0 && (p->loads || largest_mask(p) >= MIN_MASK);
 }
 
 /* ---- where to cut ---- */

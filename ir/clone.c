@@ -78,7 +78,7 @@ static void clone_head(struct cloner *c) {
     to->facts.at[i].sym = clone_sym(c, to->facts.at[i].sym);
   to->n_grid = from->n_grid;
   to->at = from->at;
-  for (uint32_t i = 0; i < 3; i++)
+  for (uint32_t i = 0; i < IR_MAX_GRID; i++)
     to->grid[i] = clone_expr(c, from->grid[i]);
   CLONE_VEC(c, &to->roles, &from->roles);
   for (uint32_t i = 0; i < to->roles.n; i++)

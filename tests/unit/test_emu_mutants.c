@@ -20,8 +20,8 @@
 #include <string.h>
 
 #define N_SCHEDULES 3
-static const char *const schedules[N_SCHEDULES][3] = {
-    {NULL}, {"stages=1", "threads=128", NULL}, {"stages=4", "store=1", NULL}};
+static const char *const schedules[N_SCHEDULES][4] = {
+    {NULL}, {"stages=1", "threads=128", NULL}, {"stages=4", "store=1", "peel=1", NULL}};
 
 #define MAX_LISTED 200
 struct listed {
@@ -305,10 +305,10 @@ static void one(struct help_api *t, struct kiln_file *file, const char *kernel, 
   char name[100];
   req.kernel = kernel;
   req.case_index = largest_case(file, kernel);
-  /* More iterations than a pipe has slots; all keys in one part. */
+  /* More iterations than a pipe has slots; all keys in one part, and many. */
   bool grouped = strcmp(kernel, "gemm_grouped") == 0, part = strcmp(kernel, "decode_part") == 0;
-  req.n_shapes = grouped || part;
-  req.shapes = grouped ? (const char *const[]){"K=512"} : (const char *const[]){"S=1"};
+  req.n_shapes = grouped ? 1 : part ? 2 : 0;
+  req.shapes = grouped ? (const char *const[]){"K=512"} : (const char *const[]){"S=1", "X=20"};
   req.set = schedules[s];
   while (req.set[req.n_set])
     req.n_set++;
