@@ -309,9 +309,14 @@ static void one(struct help_api *t, struct kiln_file *file, const char *kernel, 
   bool grouped = strcmp(kernel, "gemm_grouped") == 0, part = strcmp(kernel, "decode_part") == 0;
   req.n_shapes = grouped ? 1 : part ? 2 : 0;
   req.shapes = grouped ? (const char *const[]){"K=512"} : (const char *const[]){"S=1", "X=20"};
-  req.set = schedules[s];
-  while (req.set[req.n_set])
+  const char *set[8];
+  while (schedules[s][req.n_set]) {
+    set[req.n_set] = schedules[s][req.n_set];
     req.n_set++;
+  }
+  if (strncmp(kernel, "attention", 9) == 0) /* several iterations with masks */
+    set[req.n_set++] = "BM=64";
+  req.set = set;
   arena_init(&a, &mem_libc, &trap);
   snprintf(name, sizeof name, "%s, schedule %d", kernel, s);
   if (kiln_specialise(file, &req, &v) == KILN_OK && api_lower(v) == KILN_OK &&
