@@ -9,17 +9,17 @@
  *   ->  for k = lo, q, step { x };  for k = q, hi, step { where(k + iota <= row, x, -inf) }
  *
  * The elements of such a comparison's difference are a * k + c + [r0, r1], with c a sum of scalars
- * from outside; so there is an iteration up to which (a > 0), or from which on (a < 0), it holds for
- * all. That iteration is computed before the loop; where it is none, a loop runs no time. In the
- * same way loads lose the check of an edge that they do not reach.
+ * from outside; so there is an iteration up to which (a > 0), or from which on (a < 0), it holds
+ * for all. That iteration is computed before the loop; where it is none, a loop runs no time. In
+ * the same way loads lose the check of an edge that they do not reach.
  *
  * The later loops say `follows`: they go on where the one before ended, so that loads which run
  * ahead need not stop between them (lower_loop.c).
  *
  * Knob `peel`: 1, masks of tiles and edges of loads; 0, no loop. Where it is open, masks of tiles
  * alone, of MIN_MASK elements a thread, in loops of at most MAX_OPS ops that write nothing (a store
- * beside its copy is not known to write elsewhere), where registers are not scarce: bounds and slots
- * of the second loop live through the first one. Loops in such a loop keep it whole. */
+ * beside its copy is not known to write elsewhere), where registers are not scarce: bounds and
+ * slots of the second loop live through the first one. Loops in such a loop keep it whole. */
 #include "base/bitset.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
