@@ -23,7 +23,7 @@ static const struct ir_pass passes[] = {
     {"fill_schedule", cg_pass_fill_schedule, false},
     /* Loops without the masks that most iterations do not need; after split_loops, which wants a
      * loop whole, and when it is known which loads run ahead and how many registers there are. */
-    {"peel_loops", cg_pass_peel_loops, false},
+    {"peel_loops", cg_pass_peel_loops, true},
     /* Layouts from anchors, given warps; conflicts become converts. */
     {"assign_layouts", cg_pass_assign_layouts, false},
     /* (stage, order), given the slots; last of the decisions. */
