@@ -19,7 +19,8 @@
  * Knob `peel`: 1, masks of tiles and edges of loads; 0, no loop. Where it is open, masks of tiles
  * alone, of MIN_MASK elements a thread, in loops of at most MAX_OPS ops that write nothing (a store
  * beside its copy is not known to write elsewhere), where registers are not scarce: bounds and
- * slots of the second loop live through the first one. Loops in such a loop keep it whole. */
+ * slots of the second loop live through the first one. Loops in such a loop keep it whole, and so
+ * do loads by the tensor memory unit: it checks edges itself, and a loop has its pipe alone. */
 #include "base/bitset.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -224,7 +225,8 @@ static bool find_conds(struct peeler *p) {
   for (struct ir_op o = ir_block_at(m, body)->first; o.id; o = ir_walk_next(m, o, body), ops++) {
     const struct ir_opnode *n = ir_op_at(m, o);
     bool writes = ir_info(n->opcode)->traits & (IR_WRITES | IR_EFFECT);
-    if (n->opcode == IR_FOR || n->opcode == IR_WHILE || (writes && !p->loads))
+    bool tma = n->opcode == IR_LOAD && str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma");
+    if (n->opcode == IR_FOR || n->opcode == IR_WHILE || tma || (writes && !p->loads))
       return false;
   }
   if (!p->loads && (ops > MAX_OPS || !has_room(m, p->loop)))

@@ -296,10 +296,26 @@ static void rule(void **state) {
   }
 }
 
+/* The tensor memory unit checks edges itself. */
+static void tensor_memory(void **state) {
+  (void)state;
+  struct help_arena h;
+  struct cg_test t;
+  help_arena_init(&h);
+  cg_test_begin(&t, gemm(&h, (struct cg_gemm){.t = DT_BF16, .bm = 128, .bn = 128, .bk = 64}));
+  cg_test_args(&t, "M=128,N=128,K=200", "", -3, 4);
+  assert_int_equal(count_ops(cg_test_schedule(&t, "sm_90a", "peel=1,warpgroups=2"), IR_FOR, false),
+                   1);
+  assert_true(cg_test_lower(&t, "sm_90a", "peel=1,warpgroups=2,split_k=2"));
+  assert_string_equal(cg_test_emulate(&t, EMU_LATE, 1).error, "");
+  cg_test_end(&t);
+  arena_free(&h.arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(k_tails), cmocka_unit_test(two_loops), cmocka_unit_test(random_masks),
-      cmocka_unit_test(windows), cmocka_unit_test(rule),
+      cmocka_unit_test(k_tails),       cmocka_unit_test(two_loops), cmocka_unit_test(random_masks),
+      cmocka_unit_test(tensor_memory), cmocka_unit_test(windows),   cmocka_unit_test(rule),
   };
   return cmocka_run_group_tests_name("peel", tests, NULL, NULL);
 }
