@@ -190,8 +190,8 @@ static void write_panel(struct lower *l, const struct out *x, uint32_t buf, stru
   uint32_t frag = cg_new_frag(l, "out", ir_tile((enum dtype)x->type.dtype, 2, shape), part);
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val in_group = cg_op2(l, IR_AND, l->warp, cg_s32(l, 3));
-  struct ir_val row =
-      cg_add(l, cg_muli(l, in_group, warp_rows[1]), cg_digits(l, l->lane, 4, low16));
+  struct ir_val row = cg_muli(l, in_group, warp_rows[1]);
+  row = cg_add(l, row, cg_digits(l, l->lane, 4, low16));
   struct ir_val half = cg_digits(l, l->lane, 4, high);
   struct ir_val turn = cg_op2(l, IR_SHR, row,
                               cg_s32(l, swizzle == 128  ? 0
@@ -208,7 +208,8 @@ static void write_panel(struct lower *l, const struct out *x, uint32_t buf, stru
   for (uint32_t i = 0; i < 8; i += 2)
     cg_fput(l, frag, cg_s32(l, i), 2, v + i);
   struct ir_val chunk = cg_op2(l, IR_XOR, cg_add(l, cg_muli(l, q, 2), half), turn);
-  struct ir_val to = cg_add(l, cg_add(l, at, row_at), cg_muli(l, chunk, 16));
+  struct ir_val to = cg_add(l, at, row_at);
+  to = cg_add(l, to, cg_muli(l, chunk, 16));
   struct ir_op o =
       cg_res_op(l, IR_STMATRIX, 2, (uint32_t[]){buf, frag}, 2, (struct ir_val[]){to, cg_s32(l, 0)});
   cg_set_int(l->m, o, IR_ATTR_num, 4);
@@ -243,7 +244,8 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
   struct ir_val i = cg_each(l, count, &saved);
   struct ir_val panel = cg_digits(l, i, 4, (int64_t[]){x.panels, 1, x.blocks, 0});
   struct ir_val block = cg_digits(l, i, 4, (int64_t[]){x.panels, 0, x.blocks, 1});
-  struct ir_val reg = cg_add(l, cg_muli(l, block, x.cols / 2), cg_muli(l, panel, x.box.panel / 2));
+  struct ir_val reg = cg_muli(l, block, x.cols / 2);
+  reg = cg_add(l, reg, cg_muli(l, panel, x.box.panel / 2));
   cg_load_part(l, x.v, part_layout(l, &x, x.box.panel), reg);
   if (r->store_groups)
     bulk_wait(l, r->store_groups > MOST_PENDING ? MOST_PENDING : r->store_groups - 1);
@@ -261,8 +263,10 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
     at[1 + d] = first[d];
   at[1] = cg_add(l, col0, cg_muli(l, panel, x.box.panel));
   for (uint32_t d = 1; d < x.box.rank; d++)
-    if (perm[d] == along_rows)
-      at[1 + d] = cg_add(l, cg_add(l, first[d], row0), cg_muli(l, block, ROWS));
+    if (perm[d] == along_rows) {
+      at[1 + d] = cg_add(l, first[d], row0);
+      at[1 + d] = cg_add(l, at[1 + d], cg_muli(l, block, ROWS));
+    }
   cg_res_op(l, IR_TMA_STORE, 2, (uint32_t[]){tmap, s->buf}, 1 + x.box.rank, at);
   ir_build(&l->b, IR_BULK_COMMIT, 0, NULL, 0, NULL);
   cg_leave_if(l, in);

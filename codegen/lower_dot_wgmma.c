@@ -136,12 +136,12 @@ void cg_dot_wgmma(struct lower *l, struct ir_op o) {
   struct ir_builder out[3];
   struct ir_val k = cg_each(l, steps, &out[0]);
   struct ir_val block = cg_each(l, x.blocks, &out[1]), atom = cg_each(l, x.atoms, &out[2]);
-  struct ir_val in[4] = {
-      cg_add(l, cg_muli(l, block, x.atoms * (int64_t)x.n / 2), cg_muli(l, atom, x.n / 2)),
-      desc_at(l, &ua, k, block, 64),
-      desc_at(l, &ub, k, atom, x.n),
-      cg_op2(l, IR_OR, cg_cmp(l, IR_GT, k, cg_s32(l, 0)), filled),
-  };
+  struct ir_val in[4], later = cg_cmp(l, IR_GT, k, cg_s32(l, 0));
+  in[0] = cg_muli(l, block, x.atoms * (int64_t)x.n / 2);
+  in[0] = cg_add(l, in[0], cg_muli(l, atom, x.n / 2));
+  in[1] = desc_at(l, &ua, k, block, 64);
+  in[2] = desc_at(l, &ub, k, atom, x.n);
+  in[3] = cg_op2(l, IR_OR, later, filled);
   struct ir_op g = cg_res_op(l, IR_WGMMA, 3, (uint32_t[]){acc, ua.s->buf, ub.s->buf}, 4, in);
   cg_set_word(m, g, IR_ATTR_shape, arena_printf(m->arena, "m64n%uk16", x.n));
   if (!ua.k_inner)

@@ -336,7 +336,8 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   l->warp = cg_op2(l, IR_MIN, l->warp, cg_s32(l, l->warps - 1));
   r->group = ir_build1(&l->b, IR_WARPGROUP_ID, s32, 0, NULL);
   r->group = cg_op2(l, IR_MIN, r->group, cg_s32(l, r->groups - 1));
-  r->one = cg_cmp(l, IR_EQ, cg_op2(l, IR_AND, id, cg_s32(l, 127)), cg_s32(l, 0));
+  struct ir_val in_group = cg_op2(l, IR_AND, id, cg_s32(l, 127));
+  r->one = cg_cmp(l, IR_EQ, in_group, cg_s32(l, 0));
   r->leads = cg_cmp(l, IR_EQ, id, cg_s32(l, l->threads));
   r->first = cg_cmp(l, IR_EQ, id, cg_s32(l, 0));
   cg_leave_top(l, saved);

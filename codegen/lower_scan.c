@@ -182,7 +182,8 @@ static void scan_lanes(struct lower *l, struct scan *s, uint32_t mode) {
   for (uint32_t bit = 1; bit < mode_at(s, mode)->extent; bit *= 2) {
     struct ir_builder saved = cg_enter_top(l);
     struct ir_val mask = cg_s32(l, stride * bit), none = cg_zero_of(l, s->type);
-    struct ir_val is_after = cg_cmp(l, IR_NE, cg_op2(l, IR_AND, l->lane, mask), cg_s32(l, 0));
+    struct ir_val bits = cg_op2(l, IR_AND, l->lane, mask);
+    struct ir_val is_after = cg_cmp(l, IR_NE, bits, cg_s32(l, 0));
     cg_leave_top(l, saved);
     struct ir_val g = cg_each(l, s->open.extent, &saved);
     struct ir_val mine = cg_fget(l, s->total, g);

@@ -181,7 +181,7 @@ kernels.nearest = kernel {
   name = "nearest", const = {T = {bf16, f16}}, tune = tune, cases = shapes,
   args = {
     tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), tensor("n", f32, "N"),
-    out("I", s32, "M"), out("D", f32, "M"),
+    out("I", s32, "M"), out("D", "T", "M"),
   },
   grid = function(d, c) return cdiv(d.M, c.BM) end,
   body = function(a, d, c, i)
@@ -197,7 +197,7 @@ kernels.nearest = kernel {
       best = max(best, most)
     end
     a.I:store({i * c.BM}, at:reshape(c.BM))
-    a.D:store({i * c.BM}, best:reshape(c.BM))
+    a.D:store({i * c.BM}, cast(best, c.T):reshape(c.BM))
   end,
 }
 return kernels

@@ -173,9 +173,9 @@ gemm_kernel(
   const long long v19 = (long long)(v16);
   const long long v20 = v18 + v19;
   const int v21 = v3 & 3;
-  const int v22 = (v0 & 15);
-  const int v23 = v21 * 16;
-  const int v24 = v23 + v22;
+  const int v22 = v21 * 16;
+  const int v23 = (v0 & 15);
+  const int v24 = v22 + v23;
   const int v25 = (v0 >> 4);
   const int v26 = v24 & 7;
   const int v27 = v24 * 128;
@@ -225,13 +225,13 @@ gemm_kernel(
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int v54 = 0; v54 < 4; v54++) {
-          const int v55 = (v54 & 3) * 2 + (v54 >> 2) * 1024;
-          const int v56 = v51 + v55;
-          const int v57 = (v54 & 3) * 2 + (v54 >> 2) * 2048;
-          const int v58 = v53 + v57;
-          const bool v59 = v54 > 0;
-          const bool v60 = v59 || v47;
-          wgmma_m64n256k16_f32_bf16_bf16(acc5 + 0, 0x4000004000000000ull | (unsigned)v56, 0x4000004000000000ull | (unsigned)v58, v60);
+          const bool v55 = v54 > 0;
+          const int v56 = (v54 & 3) * 2 + (v54 >> 2) * 1024;
+          const int v57 = v51 + v56;
+          const int v58 = (v54 & 3) * 2 + (v54 >> 2) * 2048;
+          const int v59 = v53 + v58;
+          const bool v60 = v55 || v47;
+          wgmma_m64n256k16_f32_bf16_bf16(acc5 + 0, 0x4000004000000000ull | (unsigned)v57, 0x4000004000000000ull | (unsigned)v59, v60);
         }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         if (v47) {
@@ -269,9 +269,9 @@ gemm_kernel(
       for (int v73 = 0; v73 < 4; v73++) {
         const int v74 = (v73 & 3);
         const int v75 = (v73 >> 2);
-        const int v76 = v74 * 32;
-        const int v77 = v75 * 128;
-        const int v78 = v77 + v76;
+        const int v76 = v75 * 128;
+        const int v77 = v74 * 32;
+        const int v78 = v76 + v77;
 #pragma unroll
         for (int v79 = 0; v79 < 16; v79++) {
           const int v80 = v79 * 2;
@@ -352,9 +352,9 @@ gemm_kernel(
           const int v144 = v94 * 2;
           const int v145 = v144 + v25;
           const int v146 = v145 ^ v26;
-          const int v147 = v146 * 16;
-          const int v148 = v93 + v27;
-          const int v149 = v148 + v147;
+          const int v147 = v93 + v27;
+          const int v148 = v146 * 16;
+          const int v149 = v147 + v148;
           stmatrix_x4(smem_at + 147456 + v149, out9[0], out9[1], out9[2], out9[3]);
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -362,9 +362,9 @@ gemm_kernel(
         if (v7) {
           const int v150 = v74 * 64;
           const int v151 = v69 + v150;
-          const int v152 = v75 * 64;
-          const int v153 = v70 + v72;
-          const int v154 = v153 + v152;
+          const int v152 = v70 + v72;
+          const int v153 = v75 * 64;
+          const int v154 = v152 + v153;
           tma_store_2d(map_C7, smem_at + 147456 + v93, v151, v154);
           asm volatile("cp.async.bulk.commit_group;" ::: "memory");
         }
