@@ -356,6 +356,24 @@ static void pin(struct emit *e, struct ir_op o) {
   }
 }
 
+/* A zero that no compiler knows to be one is added to the bits. */
+static void renew(struct emit *e, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(e->m, o);
+  const char *zero = emit_use(e, EMIT_UNKNOWN_ZERO);
+  for (uint32_t i = 0; i < n->n_res; i++) {
+    const struct ir_res *r = res_at(e, o, i);
+    uint32_t count = ir_frag_elems(e->m, r) / emit_packed(e, r);
+    const char *x = arena_printf(e->a, "%s[i]", res_name(e, o, i));
+    const char *value = arena_printf(e->a, "%s ^ z", x);
+    if (r->type.dtype == DT_F32)
+      value = arena_printf(e->a, "__uint_as_float(__float_as_uint(%s) ^ z)", x);
+    else if (r->type.dtype == DT_F64)
+      value = arena_printf(e->a, "__longlong_as_double(__double_as_longlong(%s) ^ z)", x);
+    emit_line(e, "#pragma unroll");
+    emit_line(e, "for (unsigned i = 0, z = %s(); i < %u; i++) %s = %s;", zero, count, x, value);
+  }
+}
+
 /* ---- all of them ---- */
 
 static void named_barrier(struct emit *e, struct ir_op o, const char *what) {
@@ -431,6 +449,7 @@ bool emit_async(struct emit *e, struct ir_op o) {
     statement_n(e, "wgmma.wait_group.sync.aligned", attr(e, o, IR_ATTR_pending));
     return true;
   case IR_PIN: pin(e, o); return true;
+  case IR_RENEW: renew(e, o); return true;
   case IR_SET_REGS:
     statement_n(e,
                 attr(e, o, IR_ATTR_up) ? "setmaxnreg.inc.sync.aligned.u32"

@@ -304,9 +304,14 @@ static void gstore(struct emit *e, struct ir_op o) {
     gstore_nibbles(e, n, always);
     return;
   }
-  emit_line(e, "%s%s%s*(%s *)(%s) = %s;", always ? "" : "if (", always ? "" : emit_val(e, n->in[1]),
-            always ? "" : ") ", piece_type(count * dtype_bits(t) / 8), emit_val(e, n->in[0]),
-            join(e, &n->in[2], count, t));
+  const char *open = always ? "" : arena_printf(e->a, "if (%s) ", emit_val(e, n->in[1]));
+  const char *to = emit_val(e, n->in[0]), *value = join(e, &n->in[2], count, t);
+  uint32_t bytes = count * dtype_bits(t) / 8;
+  if (bytes >= 8)
+    emit_line(e, "%s%s(%s, %s);", open,
+              emit_use(e, bytes == 8 ? EMIT_STORE_8_BYTES : EMIT_STORE_16_BYTES), to, value);
+  else
+    emit_line(e, "%s*(%s *)(%s) = %s;", open, piece_type(bytes), to, value);
 }
 
 /* Atomics that are a call of one function on pointers and values of one C type. */

@@ -479,6 +479,7 @@ static emu_fn *const table[IR_OPCODE_COUNT] = {
     [IR_BULK_COMMIT] = emu_bulk_commit,
     [IR_BULK_WAIT] = emu_bulk_wait,
     [IR_PIN] = emu_no_effect,
+    [IR_RENEW] = emu_no_effect,
     [IR_DESC] = emu_desc,
     [IR_WGMMA] = emu_wgmma,
     [IR_WGMMA_FENCE] = emu_wgmma_fence,

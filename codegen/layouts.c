@@ -161,8 +161,11 @@ static uint32_t divisor_up_to(uint32_t n, int64_t most) {
   return d ? d : 1;
 }
 
-struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *shape,
-                                 uint32_t vdim, uint32_t vec, uint32_t warps, int reduce_axis) {
+/* adj elements along adim, beside vec along vdim, to a thread; lanes go along vdim first, up to
+ * `most` of them, then along the others, then along vdim again. */
+static struct layout *blocked(struct arena *a, uint32_t rank, const int64_t *shape, uint32_t vdim,
+                              uint32_t vec, uint32_t adim, uint32_t adj, uint32_t most,
+                              uint32_t warps, int reduce_axis) {
   struct layout *l = layout_new(a, rank, shape);
   uint32_t order[LAYOUT_MAX_RANK], n = 0, lanes = 32;
   int64_t left[LAYOUT_MAX_RANK], at[LAYOUT_MAX_RANK];
@@ -171,12 +174,14 @@ struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *
     if (d != vdim)
       order[n++] = d;
   for (uint32_t d = 0; d < rank; d++) {
-    at[d] = d == vdim ? (int64_t)vec : 1;
+    at[d] = d == vdim ? (int64_t)vec : d == adim ? (int64_t)adj : 1;
     left[d] = ceil_div(shape[d], at[d]);
   }
   add1(a, l, LAYOUT_REG, vec, vdim, 1);
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t d = order[i], take = pow2_up(left[d], lanes);
+  if (adim != vdim)
+    add1(a, l, LAYOUT_REG, adj, adim, 1);
+  for (uint32_t i = 0; i <= n; i++) {
+    uint32_t d = order[i % n], take = pow2_up(left[d], i == 0 ? min_u32(most, lanes) : lanes);
     add1(a, l, LAYOUT_LANE, take, d, at[d]);
     lanes /= take;
     at[d] *= take;
@@ -199,6 +204,25 @@ struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *
   for (uint32_t i = 0; i < n; i++)
     add1(a, l, LAYOUT_REG, (uint32_t)left[order[i]], order[i], at[order[i]]);
   return l;
+}
+
+struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *shape,
+                                 uint32_t vdim, uint32_t vec, uint32_t warps, int reduce_axis) {
+  return blocked(a, rank, shape, vdim, vec, vdim, 1, 32, warps, reduce_axis);
+}
+
+struct layout *cg_layout_turning(struct arena *a, uint32_t rank, const int64_t *shape,
+                                 uint32_t vdim, uint32_t vec, uint32_t adim, uint32_t bytes,
+                                 uint32_t warps) {
+  enum { ACCESS = 16, LINE = 128 };
+  struct layout *plain = cg_layout_blocked(a, rank, shape, vdim, vec, warps, -1);
+  uint32_t most = LINE / (vec * bytes);
+  for (uint32_t adj = ACCESS / bytes; adj > 1 && adim != vdim; adj /= 2) {
+    struct layout *l = blocked(a, rank, shape, vdim, vec, adim, adj, most, warps, -1);
+    if (layout_extent(l, LAYOUT_REG) <= layout_extent(plain, LAYOUT_REG))
+      return l;
+  }
+  return plain;
 }
 
 /* ---- derived layouts ---- */
@@ -346,4 +370,44 @@ uint32_t cg_layout_run(const struct layout *l, uint32_t dim) {
     run = min_u32(run * m->extent, 1u << 20);
   }
   return run;
+}
+
+uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most) {
+  uint32_t run = cg_layout_run(x, dim), v = 1;
+  while (v * 2 <= most && run % (v * 2) == 0)
+    v *= 2;
+  uint32_t covered = 1;
+  for (uint32_t i = 0; i < x->modes.n; i++) {
+    const struct layout_mode *m = &x->modes.at[i];
+    if (m->hw == LAYOUT_REG && covered < run) {
+      covered *= m->extent;
+      continue;
+    }
+    while (v > 1 && m->step[dim] % v)
+      v /= 2;
+  }
+  return v;
+}
+
+int64_t cg_layout_sectors(const struct layout *l, uint32_t vdim, uint32_t vec, int64_t bytes) {
+  enum { LANES = 32, SECTOR = 32 };
+  int64_t row[LANES], sector[LANES], n = 0;
+  uint32_t w = cg_aligned_run(l, vdim, vec);
+  for (uint32_t lane = 0; lane < LANES; lane++) {
+    uint32_t hw[LAYOUT_HW_COUNT] = {[LAYOUT_LANE] = lane};
+    int64_t coord[LAYOUT_MAX_RANK], at = 0;
+    bool inside = true;
+    layout_coord(l, hw, coord);
+    for (uint32_t d = 0; d < l->rank; d++) {
+      inside = inside && coord[d] < l->shape[d];
+      at = d == vdim ? at : at * l->shape[d] + coord[d];
+    }
+    int64_t k = 0;
+    row[n] = at;
+    sector[n] = coord[vdim] * bytes / SECTOR;
+    while (k < n && (row[k] != row[n] || sector[k] != sector[n]))
+      k++;
+    n += inside && k == n;
+  }
+  return n * (layout_extent(l, LAYOUT_REG) / w) * layout_extent(l, LAYOUT_WARP);
 }

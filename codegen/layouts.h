@@ -59,6 +59,14 @@ struct layout *cg_layout_fma_acc(struct arena *a, int64_t rows, int64_t cols, st
 struct layout *cg_layout_blocked(struct arena *a, uint32_t rank, const int64_t *shape,
                                  uint32_t vdim, uint32_t vec, uint32_t warps, int reduce_axis);
 
+/* The same for a tile of elements of `bytes` bytes that meets another layout in shared memory: up
+ * to 16 bytes of a thread lie side by side along adim too, where that costs no registers, and lanes
+ * cover 128 bytes along vdim before they go along others. What one side moves as rows the other
+ * then moves as columns, both several elements at a time and from different banks. */
+struct layout *cg_layout_turning(struct arena *a, uint32_t rank, const int64_t *shape,
+                                 uint32_t vdim, uint32_t vec, uint32_t adim, uint32_t bytes,
+                                 uint32_t warps);
+
 /* Derived layouts. slice: dims whose bit is set in `dims` become 1; registers that differ only
  * along them fall together. */
 struct layout *cg_layout_slice(struct arena *a, const struct layout *l, uint32_t dims);
@@ -80,5 +88,12 @@ int64_t cg_layout_cover(const struct layout *l, uint32_t dim);
 bool cg_layout_spans(const struct layout *l, enum layout_hw hw, uint32_t dim);
 /* Registers that hold consecutive elements along dim, from register 0 on. */
 uint32_t cg_layout_run(const struct layout *l, uint32_t dim);
+/* Registers in a row along dim that start aligned to their number in every thread, at most `most`,
+ * a power of two. */
+uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most);
+/* Sectors of 32 bytes of global memory that the accesses of a block touch, each access counted for
+ * itself, where elements of `bytes` bytes are adjacent along vdim and up to `vec` of them are moved
+ * at a time. */
+int64_t cg_layout_sectors(const struct layout *l, uint32_t vdim, uint32_t vec, int64_t bytes);
 
 #endif

@@ -62,11 +62,14 @@ struct cg_lval {
   /* The element computed last, for readers within one register's evaluation. */
   uint32_t memo_epoch, memo_reg;
   struct ir_val memo;
+  uint32_t walk; /* lower_eval.c: the last walk that came by */
+  bool was_read; /* of a fragment: by a writer that is done */
 };
 
 /* The registers that cg_eval_run evaluates, and which of them it is at. */
 struct cg_run {
-  struct ir_val first; /* id 0: none */
+  struct ir_val first; /* id 0: none, or not side by side */
+  struct ir_val reg;   /* the one it is at */
   uint32_t n, at;
   uint32_t number; /* of the run, from 1 */
 };
@@ -90,12 +93,12 @@ struct lower {
   struct map exprs;       /* launch expression -> parameter */
   struct map coords;      /* (layout, dim) -> this thread's base coordinate */
   struct map consts;      /* (dtype, value) -> constant in the prologue */
-  uint32_t epoch;
+  uint32_t epoch, walk;
   struct cg_run run; /* lower_eval.c */
   uint32_t n_names;
   uint32_t open_pipe;     /* lower_smem.c: copies of loads in a row, not yet waited for */
   struct cg_roles *roles; /* lower_roles.c: consumers and a producer; NULL: all do the same */
-  struct ring *ring; /* lower_loop.c: left for the loop that follows, */
+  struct ring *ring;      /* lower_loop.c: left for the loop that follows, */
   struct ir_op ring_next; /* which is this one */
 };
 
@@ -150,9 +153,6 @@ struct ir_val cg_coord(struct lower *l, uint32_t layout, uint32_t dim, struct ir
 struct ir_val cg_is_writer(struct lower *l, uint32_t layout);
 /* Is register r of the layout an element of the tile, and not padding? */
 struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout, struct ir_val r);
-/* Registers in a row along dim that start aligned to their number in every thread, at most `most`,
- * a power of two. */
-uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most);
 
 /* ---- lower_core.c: fragments and resources ---- */
 
@@ -180,6 +180,9 @@ struct ir_val cg_eval_grown(struct lower *l, struct ir_val v, struct ir_type t, 
 /* Elements r .. r + n - 1, for a writer that rounds to v's dtype: a last cast is left to it. */
 void cg_eval_run(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout, uint32_t n,
                  struct ir_val *out);
+/* The same for elements r + regs[0] .. r + regs[n - 1]. */
+void cg_eval_regs(struct lower *l, struct ir_val v, struct ir_val r, uint32_t layout, uint32_t n,
+                  const uint32_t *regs, struct ir_val *out);
 /* The layout v is read in by an op that takes it as it is. */
 uint32_t cg_layout_of(const struct lower *l, struct ir_val v);
 /* Writes all of v into a fragment of its layout. */
@@ -192,6 +195,11 @@ uint32_t cg_materialize(struct lower *l, struct ir_val v, const char *name);
 /* Scalars of the scheduled module. */
 struct ir_val cg_scalar(struct lower *l, struct ir_val v);
 void cg_set_scalar(struct lower *l, struct ir_val v, struct ir_val x);
+
+/* Before an op that reads all of v: with the knob `recompute` compilers forget what they computed
+ * of the fragments that v comes from, so that it does not keep a long tile of 16-bit elements
+ * widened, or exponentials, from one reader to the next. */
+void cg_begin_writer(struct lower *l, struct ir_val v);
 
 /* Lowers one elementwise scalar op over lowered operands. */
 struct ir_val cg_scalar_op(struct lower *l, struct ir_op o, const struct ir_val *in);

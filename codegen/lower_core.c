@@ -394,23 +394,6 @@ struct ir_val cg_inside_tile(struct lower *l, struct ir_type t, uint32_t layout,
   return mask;
 }
 
-uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most) {
-  uint32_t run = cg_layout_run(x, dim), v = 1;
-  while (v * 2 <= most && run % (v * 2) == 0)
-    v *= 2;
-  uint32_t covered = 1;
-  for (uint32_t i = 0; i < x->modes.n; i++) {
-    const struct layout_mode *m = &x->modes.at[i];
-    if (m->hw == LAYOUT_REG && covered < run) {
-      covered *= m->extent;
-      continue;
-    }
-    while (v > 1 && m->step[dim] % v)
-      v /= 2;
-  }
-  return v;
-}
-
 /* ---- fragments ---- */
 
 /* Not named `n`, `p`, `v`: the emitter numbers parameters, pieces and values so. */

@@ -6,6 +6,7 @@
  * say how much of it lies inside, as 32-bit coordinates. */
 #include "base/check.h"
 #include "codegen/lower.h"
+#include "codegen/schedule.h"
 #include "ir/range.h"
 
 enum { SCATTER_LEAST = 32 };
@@ -260,7 +261,7 @@ static void read(struct lower *l, const struct cg_reading *x, struct ir_val r, u
 
 struct ir_val cg_read_element(struct lower *l, struct cg_reading *x, struct ir_val r) {
   const struct cg_run *run = &l->run;
-  if (!run->first.id) {
+  if (!run->first.id || r.id != run->reg.id) {
     read(l, x, r, 1, &x->at[0]);
     x->run = 0;
     return x->at[0];
@@ -308,13 +309,43 @@ static bool can_wait(struct lower *l, struct ir_op o) {
          cg_layout_of(l, n->in[n->n_in - 1u]) == cg_layout_of(l, v);
 }
 
+/* Does who reads v, up to the ops that write, ask for each of its registers once? */
+static bool is_read_once(const struct lower *l, struct ir_val v) {
+  for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
+    struct ir_op user = l->uses.list.at[i].op;
+    enum ir_opcode c = ir_op_at(l->m, user)->opcode;
+    if (c == IR_STORE)
+      continue;
+    struct ir_val w = ir_op_at(l->m, user)->out[0];
+    bool same =
+        c == IR_BROADCAST && layout_extent(cg_layout_at(l, cg_layout_of(l, v)), LAYOUT_REG) ==
+                                 layout_extent(cg_layout_at(l, cg_layout_of(l, w)), LAYOUT_REG);
+    if (!(cg_is_elementwise(c) || c == IR_TRANSPOSE || c == IR_RESHAPE || same) ||
+        !is_read_once(l, w))
+      return false;
+  }
+  return true;
+}
+
+/* Is the load to be made where its one reader, a store, comes to its elements? So a long tile takes
+ * no registers until then: with the knob `recompute`, which wants that. */
+static bool is_read_there(struct lower *l, struct ir_op o) {
+  struct ir_val v = ir_op_at(l->m, o)->out[0];
+  if (cg_knob_get(l->m, CG_KNOB_RECOMPUTE) != 1 || l->uses.count[v.id] == 0 ||
+      cg_is_stored(l->m, o))
+    return false;
+  struct ir_op writer = cg_only_writer(l, v);
+  return writer.id && ir_op_at(l->m, writer)->opcode == IR_STORE &&
+         ir_op_at(l->m, writer)->block.id == ir_op_at(l->m, o)->block.id && is_read_once(l, v);
+}
+
 void cg_lower_load(struct lower *l, struct ir_op o) {
   struct cg_lval *v = &l->val[ir_op_at(l->m, o)->out[0].id];
   uint32_t layout = cg_layout_of(l, ir_op_at(l->m, o)->out[0]);
   struct cg_access x = cg_open_access(l, o);
   cg_bind_access(l, &x);
   struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
-  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_path), "direct")) {
+  if (str_eq(cg_attr_word(l->m, o, IR_ATTR_path), "direct") || is_read_there(l, o)) {
     struct cg_reading *reading = ARENA_NEW(l->a, struct cg_reading);
     *reading = (struct cg_reading){x, p, cg_pad_value(l, o), access_width(l, &x, layout), 0, {{0}}};
     v->kind = CG_LV_INLINE;
@@ -443,6 +474,7 @@ void cg_lower_store(struct lower *l, struct ir_op o) {
   struct cg_access x = cg_open_access(l, o);
   cg_bind_access(l, &x);
   struct cg_place p = cg_open_place(l, &x, layout, x.rank, NULL);
+  cg_begin_writer(l, v);
   struct ir_val writer = cg_is_writer(l, layout), in[2 + 16];
   uint32_t n = layout_extent(cg_layout_at(l, layout), LAYOUT_REG);
   uint32_t w = access_width(l, &x, layout);

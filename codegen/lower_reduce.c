@@ -297,6 +297,7 @@ void cg_lower_reduce(struct lower *l, struct ir_op o) {
   x.n = cg_frag_elems(l, x.acc[0]);
   KILN_ASSERT(layout_eq(cg_layout_at(l, x.out_layout),
                         cg_layout_slice(l->a, cg_layout_at(l, x.in_layout), 1u << x.axis)));
+  cg_begin_writer(l, v);
   fold_registers(l, &x, v);
   fold_lanes(l, &x);
   fold_warps(l, &x);

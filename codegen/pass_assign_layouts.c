@@ -10,12 +10,15 @@
  * loads and stores of the classes that are left (blocked, along the contiguous dim), and what
  * meets no memory. From each
  * fixed class layouts spread over reductions, broadcasts, transposes and reshapes to its
- * neighbours. */
+ * neighbours. A load or store that moves its tile much better in another layout than its class has
+ * does so, with a convert between them. */
 #include "base/check.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "ir/range.h"
 #include "codegen/schedule.h"
+
+#define LEAST_BYTES 1024 /* of a tile for which a barrier is worth it */
 
 struct solver {
   struct ir_module *m;
@@ -28,6 +31,7 @@ struct solver {
   VEC(struct ir_op) ops;        /* all ops, in order */
   VEC(uint32_t) todo;           /* classes whose neighbours are to be visited */
   uint32_t warps;
+  bool dots;
 };
 
 static uint32_t find(struct solver *s, uint32_t v) {
@@ -354,18 +358,66 @@ static void makes_result(struct solver *s, struct ir_op o, const struct layout *
   ir_value_at(m, v)->layout = ir_add_layout(m, makes);
 }
 
-/* What a store reads: through shared memory, for accesses of 16 bytes, where its path says so. */
-static const struct layout *store_layout(struct solver *s, struct ir_op o) {
-  struct ir_module *m = s->m;
-  const struct ir_opnode *n = ir_op_at(m, o);
-  struct ir_val v = n->in[n->n_in - 1];
-  struct ir_type t = ir_type_of(m, v);
+/* ---- accesses of their own layout ---- */
+
+/* The layout in which a load or store moves its tile best, if that is not `have`: what is adjacent
+ * in memory is adjacent in lanes, and registers lie so that the convert between the two moves
+ * several elements at a time. */
+static const struct layout *access_layout(struct solver *s, struct ir_op o, struct ir_type t,
+                                          const struct layout *have) {
+  uint32_t vdim = (uint32_t)ir_attr_int(s->m, o, IR_ATTR_vdim, 0), adim = vdim;
+  uint32_t vec = (uint32_t)ir_attr_int(s->m, o, IR_ATTR_vec, 1);
+  uint32_t bytes = (uint32_t)dtype_bytes((enum dtype)t.dtype, 1);
+  for (uint32_t d = 0; d < t.rank; d++)
+    if (d != vdim && cg_layout_run(have, d) > 1)
+      adim = d;
+  return cg_layout_turning(s->a, t.rank, t.dim, vdim, vec, adim, bytes, s->warps);
+}
+
+/* Is it worth a way through shared memory that an access is made in `own` and not in `have`? It
+ * costs about as much as touching each byte once more in L1; a touch of a sector for less than half
+ * of its bytes costs more. Where there are dots, registers and shared memory are theirs. */
+static bool is_worth_it(const struct solver *s, struct ir_op o, struct ir_type t,
+                        const struct layout *have, const struct layout *own) {
+  int64_t size = dtype_bytes((enum dtype)t.dtype, 1), bytes = ir_elems(t) * size;
+  uint32_t vdim = (uint32_t)ir_attr_int(s->m, o, IR_ATTR_vdim, 0);
+  uint32_t vec = (uint32_t)ir_attr_int(s->m, o, IR_ATTR_vec, 1);
+  int64_t most = cg_target_of(s->m)->smem_per_block / 2;
+  return !s->dots && bytes >= LEAST_BYTES && bytes <= most &&
+         cg_layout_sectors(have, vdim, vec, size) >= 2 * cg_layout_sectors(own, vdim, vec, size);
+}
+
+static void place_load(struct solver *s, struct ir_op o) {
+  struct ir_val v = ir_op_at(s->m, o)->out[0];
   const struct layout *have = layout_of(s, v);
-  int64_t vdim = ir_attr_int(m, o, IR_ATTR_vdim, 0), vec = ir_attr_int(m, o, IR_ATTR_vec, 1);
-  if (!have || !str_eq(cg_attr_word(m, o, IR_ATTR_path), "staged") ||
-      vec <= cg_layout_run(have, (uint32_t)vdim))
-    return have;
-  return cg_layout_blocked(s->a, t.rank, t.dim, (uint32_t)vdim, (uint32_t)vec, s->warps, -1);
+  if (!have || !str_eq(cg_attr_word(s->m, o, IR_ATTR_path), "frag"))
+    return;
+  const struct layout *own = access_layout(s, o, ir_type_of(s->m, v), have);
+  if (is_worth_it(s, o, ir_type_of(s->m, v), have, own))
+    makes_result(s, o, own);
+}
+
+/* A store whose path is open gets it here. `staged`: through shared memory, in wide accesses. */
+static void place_store(struct solver *s, struct ir_op o) {
+  struct ir_module *m = s->m;
+  uint32_t last = ir_op_at(m, o)->n_in - 1u;
+  struct ir_val v = ir_op_at(m, o)->in[last];
+  const char *path = cg_attr_word(m, o, IR_ATTR_path);
+  const struct layout *have = layout_of(s, v), *own = NULL;
+  bool wider = false, worth = false;
+  if (have) {
+    own = access_layout(s, o, ir_type_of(m, v), have);
+    wider = ir_attr_int(m, o, IR_ATTR_vec, 1) >
+            cg_layout_run(have, (uint32_t)ir_attr_int(m, o, IR_ATTR_vdim, 0));
+    worth = !cg_is_free(m, v) && is_worth_it(s, o, ir_type_of(m, v), have, own);
+  }
+  if (!*path) {
+    cg_set_word(m, o, IR_ATTR_path, worth ? "staged" : "frag");
+    if (worth)
+      cg_knob_put(m, CG_KNOB_STORE, 1);
+  }
+  if (have && (*path ? str_eq(path, "staged") && (wider || worth) : worth))
+    want_operand(s, o, last, own);
 }
 
 /* Has some dot that layout, as warpgroups make it? */
@@ -430,7 +482,9 @@ static void insert_converts(struct solver *s, struct ir_op o) {
     makes_result(s, o, l);
   } else if (n.opcode == IR_STORE) {
     check_store(s, o);
-    want_operand(s, o, n.n_in - 1u, store_layout(s, o));
+    place_store(s, o);
+  } else if (n.opcode == IR_LOAD) {
+    place_load(s, o);
   } else if (n.opcode == IR_ITEM && layout_of(s, n.in[0]) &&
              !is_replicated(layout_of(s, n.in[0]))) {
     struct ir_type t = ir_type_of(m, n.in[0]);
@@ -496,6 +550,7 @@ bool cg_pass_assign_layouts(struct ir_module *m, struct ir_pass_ctx *ctx, bool *
     tie_op(&s, s.ops.at[i]);
   for (uint32_t i = 0; i < s.ops.n; i++)
     if (ir_op_at(m, s.ops.at[i])->opcode == IR_DOT) {
+      s.dots = true;
       fix(&s, find(&s, ir_op_at(m, s.ops.at[i])->out[0].id), cg_dot_layout(m, s.a, s.ops.at[i]));
       spread(&s);
     }

@@ -334,9 +334,10 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   fill_reads(m, &s);
   bool alone = cg_knob_get(m, CG_KNOB_BLOCKS) == 1;
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
+  bool open = !s.dots.n && cg_knob_get(m, CG_KNOB_STORE) == CG_AUTO;
   put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone && !spares);
   put_auto(m, CG_KNOB_STORE, s.dots.n && alone);
-  for (uint32_t i = 0; i < s.stores.n; i++)
+  for (uint32_t i = 0; i < s.stores.n && !open; i++)
     if (!ir_get_attr(m, s.stores.at[i], IR_ATTR_path))
       cg_set_word(m, s.stores.at[i], IR_ATTR_path,
                   cg_knob_get(m, CG_KNOB_STORE) == 1 ? "staged" : "frag");

@@ -809,6 +809,7 @@ static void per_thread(struct mach *x, struct ir_op o, uint32_t t) {
   case IR_SLOAD: sload(x, o, t); return;
   case IR_SSTORE: sstore(x, o, t); return;
   case IR_UNZIP: unzip(x, o, t); return;
+  case IR_EX2: out->f = num_round(DT_F32, exp2(cell(x, n->in[0], t)->f)); return;
   case IR_TF32: out->f = (double)num_round_tf32((float)cell(x, n->in[0], t)->f); return;
   case IR_CP_ASYNC: cp_async(x, o, t); return;
   case IR_PIPE_COMMIT: x->thread[t].groups++; return;
@@ -857,6 +858,7 @@ static void run_op(struct mach *x, struct ir_op o, const bool *on) {
     for (uint32_t w = 0; w < x->threads / 32; w++)
       n->opcode == IR_MMA ? mma(x, o, w) : ldmatrix(x, o, w);
     return;
+  case IR_RENEW: return;
   case IR_CP_ASYNC: count_copies(x, o, on); break;
   default: break;
   }

@@ -64,6 +64,11 @@ __device__ __forceinline__ uint4 cluster_load_16(unsigned at) {
   return d;
 }
 
+__device__ __forceinline__ void store_8_bytes(void *p, uint2 v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(v.x), "r"(v.y)
+               : "memory");
+}
+
 __device__ __forceinline__ unsigned pack_bf16(float lo, float hi) {
   unsigned d;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
@@ -253,7 +258,7 @@ gemm_split2_kernel(
       const long long v84 = v83 + v82;
       const long long v85 = (long long)(v84);
       bf16 * v86 = arg_C + v85;
-      if (v80) *(uint2 *)(v86) = make_uint2(pack_bf16(v72, v73), pack_bf16(v74, v75));
+      if (v80) store_8_bytes(v86, make_uint2(pack_bf16(v72, v73), pack_bf16(v74, v75)));
     }
   } else {
     if (v4) {
