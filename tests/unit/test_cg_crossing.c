@@ -1,6 +1,6 @@
 /* Tiles whose elements change their threads: loads and stores of one tile that lie in memory along
- * different dims are both made as memory wants them, and what lies between costs as many passes over
- * the banks of shared memory as the widths allow. */
+ * different dims are both made as memory wants them, and what lies between costs as many passes
+ * over the banks of shared memory as the widths allow. */
 #include "codegen/crossing.h"
 #include "codegen/schedule.h"
 #include "help_cg.h"
@@ -110,8 +110,8 @@ static void odd_transposes_are_the_interpreters(void **state) {
       }
 }
 
-/* C = A + B where B lies in columns: A and C decide how threads hold the tile, and B is loaded as it
- * lies; nothing of it where a pinned path or the knob forbids, or one row leaves nothing to gain. */
+/* C = A + B where B lies in columns: A and C decide how threads hold the tile, and B is loaded as
+ * it lies. */
 static void a_load_takes_its_own_layout(void **state) {
   (void)state;
   static const char text[] =
