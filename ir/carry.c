@@ -1,4 +1,4 @@
-/* Removal of carried values of loops and of results of conditionals. */
+/* Removal of carried values of loops and of results of conditionals and merges. */
 #include "base/check.h"
 #include "ir/passes.h"
 
@@ -18,7 +18,7 @@ static void renumber(struct ir_module *m, const struct ir_val *v, uint32_t n) {
 
 void ir_drop_carried(struct ir_module *m, struct ir_op o, const bool *drop) {
   struct ir_opnode *n = ir_op_at(m, o);
-  KILN_ASSERT(n->opcode == IR_FOR || n->opcode == IR_IF);
+  KILN_ASSERT(n->opcode == IR_FOR || n->opcode == IR_IF || n->opcode == IR_MERGE);
   for (uint32_t b = 0; b < n->n_blocks; b++) {
     struct ir_blocknode *block = ir_block_at(m, n->blocks[b]);
     struct ir_opnode *yield = ir_op_at(m, block->last);
@@ -28,7 +28,17 @@ void ir_drop_carried(struct ir_module *m, struct ir_op o, const bool *drop) {
       block->args.n = compact(block->args.at, block->args.n, 1, drop);
       renumber(m, block->args.at, block->args.n);
     }
+    if (n->opcode == IR_MERGE) { /* those of the second part first */
+      block->args.n = compact(block->args.at, block->args.n, n->n_out, drop);
+      uint32_t kept = compact(block->args.at, n->n_out, 0, drop);
+      for (uint32_t i = n->n_out; i < block->args.n; i++)
+        block->args.at[kept + i - n->n_out] = block->args.at[i];
+      block->args.n -= n->n_out - kept;
+      renumber(m, block->args.at, block->args.n);
+    }
   }
+  if (n->opcode == IR_MERGE)
+    n->n_in = (uint16_t)compact(n->in, n->n_in, 0, drop);
   if (n->opcode == IR_FOR)
     n->n_in = (uint16_t)compact(n->in, n->n_in, 3, drop);
   n->n_out = (uint16_t)compact(n->out, n->n_out, 0, drop);

@@ -28,7 +28,8 @@ struct canon {
   struct arena *scratch;
   VEC(struct ir_val) subst; /* value -> what replaces it, 0 = itself */
   VEC(uint32_t) uses;
-  struct ir_op at; /* the op that is looked at: new ops go before it */
+  struct ir_op *loop_of; /* op -> if it is a merge, the loop it stood behind */
+  struct ir_op at;       /* the op that is looked at: new ops go before it */
   bool changed;
 };
 
@@ -693,6 +694,28 @@ static void drop_equal_results(struct canon *c, struct ir_op o) {
     ir_drop_carried(c->m, o, drop);
 }
 
+/* What a merge takes that is no result of its loop, or not any more, it gives on. Such an operand
+ * may come from another loop: it must not stay until someone asks whose results these are. */
+static void drop_merged(struct canon *c, struct ir_op o, struct ir_op loop) {
+  struct ir_opnode *n = ir_op_at(c->m, o);
+  const struct ir_blocknode *b = ir_block_at(c->m, n->blocks[0]);
+  bool any = false, *drop = ARENA_ARRAY(c->scratch, bool, n->n_out);
+  for (uint32_t k = 0; k < n->n_out; k++) {
+    uint32_t layout = ir_value_at(c->m, n->in[k])->layout;
+    if ((loop.id && ir_value_at(c->m, n->in[k])->def.id == loop.id) ||
+        ir_value_at(c->m, n->out[k])->layout != layout ||
+        ir_value_at(c->m, b->args.at[k])->layout != layout ||
+        ir_value_at(c->m, b->args.at[n->n_out + k])->layout != layout)
+      continue;
+    replace(c, b->args.at[k], n->in[k]);
+    replace(c, b->args.at[n->n_out + k], n->in[k]);
+    replace(c, n->out[k], n->in[k]);
+    any = drop[k] = true;
+  }
+  if (any)
+    ir_drop_carried(c->m, o, drop);
+}
+
 /* ---- the walk ---- */
 
 static struct ir_val simplify(struct canon *c, struct ir_op o) {
@@ -765,10 +788,11 @@ static struct ir_op visit_op(struct canon *c, struct ir_op o, uint32_t depth) {
   for (uint32_t i = c->m->ops.n; i > first_new; i--) /* built in vain: of another layout */
     if (ir_op_at(c->m, (struct ir_op){i - 1})->block.id)
       ir_remove(c->m, (struct ir_op){i - 1});
-  if (n->opcode == IR_MERGE && !ir_merge_loop(c->m, o).id) { /* the loop is gone */
+  if (n->opcode == IR_MERGE) {
     next = n->next;
-    if (results_fit(c, n->in)) {
-      replace_op(c, o, n->in);
+    drop_merged(c, o, c->loop_of[o.id]);
+    if (!ir_op_at(c->m, o)->n_out) { /* nothing is left of the loop */
+      remove_op(c, o);
       return next;
     }
   }
@@ -787,11 +811,13 @@ static void visit_block(struct canon *c, struct ir_block b, uint32_t depth) {
     o = visit_op(c, o, depth);
 }
 
-static void count_uses(void *user, struct ir_module *m, struct ir_op o) {
+static void look(void *user, struct ir_module *m, struct ir_op o) {
   struct canon *c = user;
   const struct ir_opnode *n = ir_op_at(m, o);
   for (uint32_t i = 0; i < n->n_in; i++)
     c->uses.at[n->in[i].id]++;
+  if (n->opcode == IR_MERGE)
+    c->loop_of[o.id] = ir_merge_loop(m, o);
 }
 
 bool ir_pass_canonicalise(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
@@ -799,7 +825,8 @@ bool ir_pass_canonicalise(struct ir_module *m, struct ir_pass_ctx *ctx, bool *ch
     struct arena_mark mark = arena_get_mark(ctx->scratch);
     struct canon c = {.m = m, .scratch = ctx->scratch};
     track_new_values(&c);
-    ir_walk(m, m->body, count_uses, &c);
+    c.loop_of = ARENA_ARRAY(c.scratch, struct ir_op, m->ops.n);
+    ir_walk(m, m->body, look, &c);
     visit_block(&c, m->body, 0);
     arena_reset(ctx->scratch, mark);
     if (!c.changed)

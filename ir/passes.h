@@ -24,8 +24,8 @@ bool ir_fold(enum ir_opcode opcode, enum dtype result, const struct ir_constant 
 /* Does a cast from `from` to `to` keep every value, infinities included? */
 bool ir_holds_all(enum dtype to, enum dtype from);
 
-/* carry.c: takes results of a for or if away, with their initial values, block arguments and
- * yielded values; drop[k]: result k. */
+/* carry.c: takes results of a for, if or merge away, with their initial values or operands, block
+ * arguments and yielded values; drop[k]: result k. */
 void ir_drop_carried(struct ir_module *m, struct ir_op o, const bool *drop);
 
 #endif
