@@ -389,8 +389,8 @@ uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most) {
   return v;
 }
 
-int64_t cg_layout_sectors(const struct layout *l, uint32_t vdim, uint32_t vec, int64_t bytes) {
-  enum { LANES = 32, SECTOR = 32 };
+int64_t cg_access_cost(const struct layout *l, uint32_t vdim, uint32_t vec, int64_t bytes) {
+  enum { LANES = 32, SECTOR = 32, PASS = 4 };
   int64_t row[LANES], sector[LANES], n = 0;
   uint32_t w = cg_aligned_run(l, vdim, vec);
   for (uint32_t lane = 0; lane < LANES; lane++) {
@@ -409,5 +409,9 @@ int64_t cg_layout_sectors(const struct layout *l, uint32_t vdim, uint32_t vec, i
       k++;
     n += inside && k == n;
   }
-  return n * (layout_extent(l, LAYOUT_REG) / w) * layout_extent(l, LAYOUT_WARP);
+  n = (n + PASS) * (layout_extent(l, LAYOUT_REG) / w);
+  for (uint32_t i = 0; i < l->modes.n; i++)
+    if (l->modes.at[i].hw == LAYOUT_WARP && moves(&l->modes.at[i], l->rank))
+      n *= l->modes.at[i].extent;
+  return n;
 }

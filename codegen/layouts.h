@@ -91,9 +91,9 @@ uint32_t cg_layout_run(const struct layout *l, uint32_t dim);
 /* Registers in a row along dim that start aligned to their number in every thread, at most `most`,
  * a power of two. */
 uint32_t cg_aligned_run(const struct layout *x, uint32_t dim, uint32_t most);
-/* Sectors of 32 bytes of global memory that the accesses of a block touch, each access counted for
- * itself, where elements of `bytes` bytes are adjacent along vdim and up to `vec` of them are moved
- * at a time. */
-int64_t cg_layout_sectors(const struct layout *l, uint32_t vdim, uint32_t vec, int64_t bytes);
+/* What the accesses of a block cost, where elements of `bytes` bytes are adjacent along vdim in
+ * global memory and up to `vec` of them are moved at a time: each access its sectors of 32 bytes,
+ * and a pass over L1, which is 4 of them, for itself. Warps that hold copies count once. */
+int64_t cg_access_cost(const struct layout *l, uint32_t vdim, uint32_t vec, int64_t bytes);
 
 #endif

@@ -6,8 +6,6 @@
 #define MANY_REGS                                                                                  \
   48 /* a tile that takes more registers a thread is computed twice rather than kept */
 
-#define LONG_TILE 16 /* elements a thread holds of one that is not kept widened */
-
 void cg_next_reg(struct lower *l) {
   l->epoch++;
 }
@@ -253,7 +251,9 @@ static bool is_inline(struct lower *l, struct ir_val v) {
   }
   bool several = here && find_writer(l, v)->several, cheap = is_cheap(l, o);
   /* A broadcast asks for one element many times. */
-  bool inline_it = here && (cheap || (!spread && (!several || value_regs(l, v) > MANY_REGS)));
+  bool again = cg_knob_get(l->m, CG_KNOB_RECOMPUTE) == 1;
+  uint32_t most = again ? CG_LONG_TILE - 1 : MANY_REGS;
+  bool inline_it = here && (cheap || (!spread && (!several || value_regs(l, v) > most)));
   x->lazy = inline_it ? CG_LAZY_INLINE : CG_LAZY_FRAG;
   return inline_it;
 }
@@ -305,7 +305,7 @@ static void reread(struct lower *l, struct ir_val v) {
     for (uint32_t i = 0; i < n->n_in; i++)
       if (ir_type_of(l->m, n->in[i]).kind == IR_TILE)
         reread(l, n->in[i]);
-  } else if (x->kind == CG_LV_FRAG && cg_frag_elems(l, x->frag) >= LONG_TILE &&
+  } else if (x->kind == CG_LV_FRAG && cg_frag_elems(l, x->frag) >= CG_LONG_TILE &&
              l->m->res.at[x->frag].type.dtype != DT_BOOL) {
     if (x->was_read)
       ir_set_res(l->m, ir_build(&l->b, IR_RENEW, 0, NULL, 0, NULL), 1, &x->frag);

@@ -73,6 +73,16 @@ struct ir_op cg_only_computes(const struct ir_module *m, const struct cg_uses *u
  * fragment. */
 bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct ir_val v);
 
+/* ---- long_tiles.c ---- */
+
+#define CG_BUSY_THREADS 1024 /* of an SM: enough loads on their way to keep memory busy */
+#define CG_ROOM_REGS    26   /* of a thread, for what it needs besides tiles */
+#define CG_LONG_TILE    16   /* elements of a thread, in a tile worth a word about it */
+/* Would a kernel without dots have half of CG_BUSY_THREADS or fewer on an SM if long tiles are kept
+ * as compilers like, and all of them if not; or else none but so? Accesses have their paths;
+ * `threads` are a block's. */
+bool cg_wants_recompute(struct ir_module *m, struct arena *scratch, int64_t threads);
+
 /* May split_k cut the kernel's main loop? Says which one that is. */
 bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop);
 /* Can any op of the kernel change what this load reads? Then it must not run ahead. */

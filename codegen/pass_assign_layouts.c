@@ -375,8 +375,9 @@ static const struct layout *access_layout(struct solver *s, struct ir_op o, stru
 }
 
 /* Is it worth a way through shared memory that an access is made in `own` and not in `have`? It
- * costs about as much as touching each byte once more in L1; a touch of a sector for less than half
- * of its bytes costs more. Where there are dots, registers and shared memory are theirs. */
+ * costs about as much as touching each byte once more in L1. Two accesses of 16 bytes that share
+ * their sectors, as of f32 beside bf16, are no reason. Where there are dots, registers and shared
+ * memory are theirs. */
 static bool is_worth_it(const struct solver *s, struct ir_op o, struct ir_type t,
                         const struct layout *have, const struct layout *own) {
   int64_t size = dtype_bytes((enum dtype)t.dtype, 1), bytes = ir_elems(t) * size;
@@ -384,7 +385,7 @@ static bool is_worth_it(const struct solver *s, struct ir_op o, struct ir_type t
   uint32_t vec = (uint32_t)ir_attr_int(s->m, o, IR_ATTR_vec, 1);
   int64_t most = cg_target_of(s->m)->smem_per_block / 2;
   return !s->dots && bytes >= LEAST_BYTES && bytes <= most &&
-         cg_layout_sectors(have, vdim, vec, size) >= 2 * cg_layout_sectors(own, vdim, vec, size);
+         cg_access_cost(have, vdim, vec, size) >= 2 * cg_access_cost(own, vdim, vec, size);
 }
 
 static void place_load(struct solver *s, struct ir_op o) {

@@ -9,9 +9,7 @@
 #include "codegen/recipe.h"
 #include "codegen/schedule.h"
 
-#define OTHER_REGS   20   /* addresses, indices, predicates: a kernel with fewer was not seen */
-#define BUSY_THREADS 1024 /* enough loads on their way to keep memory busy */
-#define ROOM_REGS    26   /* what a thread needs besides fragments where it may not take more */
+#define OTHER_REGS 20 /* addresses, indices, predicates: a kernel with fewer was not seen */
 
 static uint32_t frag_regs(const struct ir_module *m, uint32_t res) {
   const struct ir_res *r = &m->res.at[res];
@@ -99,12 +97,20 @@ static void scan(struct pressure *p, const struct ir_module *m, struct ir_block 
   }
 }
 
+static bool is_repeated(const struct ir_module *m, struct ir_op o) {
+  while (o.id && ir_op_at(m, o)->opcode != IR_EACH)
+    o = ir_block_at(m, ir_op_at(m, o)->block)->parent;
+  return o.id != 0;
+}
+
+/* Those of tiles of which a thread has more than a few elements: the others, sums of rows, take
+ * next to no registers. */
 static bool accesses_are_wide(const struct ir_module *m) {
   for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
     const struct ir_opnode *n = ir_op_at(m, o);
     uint32_t elems = n->opcode == IR_GLOAD ? n->n_out : n->opcode == IR_GSTORE ? n->n_in - 2u : 0;
     if (n->block.id && elems &&
-        elems * dtype_bits((enum dtype)ir_type_of(m, n->in[0]).dtype) < 8 * 8)
+        elems * dtype_bits((enum dtype)ir_type_of(m, n->in[0]).dtype) < 8 * 8 && is_repeated(m, o))
       return false;
     if (n->block.id && n->opcode == IR_GPRINT)
       return false; /* a call, and values held for it: speed is not the point */
@@ -128,10 +134,12 @@ static void fill_blocks(struct ir_module *m, const struct cg_target *t, uint32_t
                         uint32_t threads) {
   if (cg_knob_get(m, CG_KNOB_BLOCKS) != CG_AUTO)
     return;
-  uint32_t blocks = BUSY_THREADS / threads;
+  uint32_t blocks = CG_BUSY_THREADS / threads;
   /* Scalar accesses take more registers for addresses and masks than one can tell. */
-  uint32_t have = t->regs_per_sm / BUSY_THREADS;
-  bool fits = worst + ROOM_REGS <= have && longest_fragment(m) <= have / 2 && accesses_are_wide(m);
+  uint32_t have = t->regs_per_sm / CG_BUSY_THREADS;
+  /* Elements that are computed again are not held in 32 bits. */
+  bool narrow = longest_fragment(m) <= have / 2 || cg_knob_get(m, CG_KNOB_RECOMPUTE) == 1;
+  bool fits = worst + CG_ROOM_REGS <= have && narrow && accesses_are_wide(m);
   blocks = blocks > t->max_blocks_per_sm ? t->max_blocks_per_sm : blocks;
   cg_knob_put(m, CG_KNOB_BLOCKS, fits && blocks > 1 ? blocks : 1);
 }

@@ -1,10 +1,11 @@
 /* Resolves the knobs of the schedule, and cuts each dot over warps.
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
- * config, but for those of loops (split_k, peel), which are 1 and 0 where they are not there,
- * `spare` where nothing is given up, and `blocks` of kernels without dots, which
- * pass_check_budgets.c sets when it knows the registers; every dot has `warps`. Rules, where
- * nothing is given (figures: H200, bf16 4096^3 and rows of 1024 to 16384, docs/performance.md):
+ * config, but for those of loops (split_k, peel) and `recompute`, which are 1, 0 and 0 where they
+ * are not there, `spare` where nothing is given up, and `blocks` of kernels without dots, which
+ * pass_check_budgets.c sets when it knows the registers; every dot has `warps`, and paths of stores
+ * may be open where there are none. Rules, where nothing is given (figures: H200, bf16 4096^3 and
+ * rows of 1024 to 32768, docs/performance.md):
  *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
  *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as
  *             square as that goes
@@ -17,8 +18,10 @@
  *   prefetch  where a block is alone on its SM, nothing else fills the gap at an iteration's start
  *             (0.61 against 0.51 of cuBLAS for 128x256); two blocks fill each other's (0.57 against
  *             0.53 for 128x128), and the loop costs half the compile time
- *   store     through shared memory where a block is alone: no one computes while it stores; every
- *             store whose path is not pinned takes that
+ *   store     with dots: through shared memory where a block is alone: no one computes while it
+ *             stores; every store whose path is not pinned takes that. Without: each store by
+ *             itself, when layouts are known (pass_assign_layouts.c): 1 if any goes that way
+ *   recompute where long tiles would leave an SM half of its threads, and need not (long_tiles.c)
  *   spare     nothing. What the compiler makes of a kernel is not known here: where it had to
  *             spill, the kernel is lowered again with the next step (api/variant.c), each with
  *             those before it:
@@ -336,6 +339,9 @@ bool cg_pass_fill_schedule(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   put_auto(m, CG_KNOB_GROUP, s.dots.n && m->n_grid >= 2 ? 8 : 1);
   bool open = !s.dots.n && cg_knob_get(m, CG_KNOB_STORE) == CG_AUTO;
   put_auto(m, CG_KNOB_PREFETCH, s.dots.n && alone && !spares);
+  if (!s.dots.n && cg_knob_get(m, CG_KNOB_RECOMPUTE) == CG_AUTO &&
+      cg_wants_recompute(m, s.scratch, cg_knob_get(m, CG_KNOB_THREADS)))
+    cg_knob_put(m, CG_KNOB_RECOMPUTE, 1);
   put_auto(m, CG_KNOB_STORE, s.dots.n && alone);
   for (uint32_t i = 0; i < s.stores.n && !open; i++)
     if (!ir_get_attr(m, s.stores.at[i], IR_ATTR_path))

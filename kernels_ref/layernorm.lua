@@ -24,11 +24,11 @@ local forward = kernel {
     local mean = rowsum(x) * (1 / c.N)
     local xc = x - mean
     local rstd = rsqrt(rowsum(xc * xc) * (1 / c.N) + a.eps)
+    if a.Mean then a.Mean:store({m}, mean:reshape(c.BM)) end
+    if a.Rstd then a.Rstd:store({m}, rstd:reshape(c.BM)) end
     local y = xc * rstd * cast(a.W:tile({0}, {c.N}):row(), f32)
     if a.B then y = y + cast(a.B:tile({0}, {c.N}):row(), f32) end
     a.Y:store({m, 0}, cast(y, c.T))
-    if a.Mean then a.Mean:store({m}, mean:reshape(c.BM)) end
-    if a.Rstd then a.Rstd:store({m}, rstd:reshape(c.BM)) end
   end,
   oracle = function(t, d, c)
     local m = mean(t.X, 1)

@@ -144,6 +144,38 @@ static void a_load_takes_its_own_layout(void **state) {
   }
 }
 
+/* Beside 16-bit elements, 8 a thread, wider ones take two or more accesses that share sectors: that
+ * is no reason to go through shared memory. */
+static void widths_may_differ(void **state) {
+  (void)state;
+  static const char text[] =
+      "kiln-ir 1 tile\nkernel k {\n  arg A: in bf16 [N]\n  arg B: in %s [N]\n"
+      "  arg C: out %s [N]\n  dims N\n  grid cdiv(N, 2048)\n"
+      "  body(%%0: view bf16(?), %%1: view %s(?), %%2: view %s(?), %%3: index, %%4: index) {\n"
+      "    %%5 = const 2048 : index\n    %%6 = mul %%4, %%5 : index\n"
+      "    %%7 = load %%0, %%6 : bf16(2048)\n    %%8 = cast %%7 : %s(2048)\n"
+      "    %%9 = load %%1, %%6 : %s(2048)\n    %%10 = add %%8, %%9 : %s(2048)\n"
+      "    store %%2, %%6, %%10\n    return\n  }\n}\n";
+  static const char *const wide[] = {"f32", "f64"};
+  for (uint32_t i = 0; i < 2; i++) {
+    struct help_arena h;
+    help_arena_init(&h);
+    struct strbuf b = {.arena = &h.arena};
+    struct cg_test t;
+    const char *w = wide[i];
+    sb_printf(&b, text, w, w, w, w, w, w, w);
+    cg_test_begin(&t, sb_str(&b));
+    cg_test_args(&t, "N=4096", "", -9, 9);
+    assert_true(cg_test_lower(&t, "sm_90a", ""));
+    cg_test_compare(&t, 0);
+    struct cg_emulation e = cg_test_emulate(&t, EMU_LATE, 1);
+    assert_string_equal(e.error, "");
+    assert_int_equal(e.stats.sstore.best + e.stats.sload.best, 0);
+    cg_test_end(&t);
+    arena_free(&h.arena);
+  }
+}
+
 /* Long tiles that are computed again, or loaded, where they are read: the same results, and a
  * thread holds no more than the tile as it was loaded. */
 static void reading_again_changes_nothing(void **state) {
@@ -176,12 +208,101 @@ static void reading_again_changes_nothing(void **state) {
   arena_free(&h.arena);
 }
 
+/* What one op alone reads is loaded there only if it asks for each register once: not what is
+ * repeated along columns (S), or along rows where a thread has several (R). */
+static void what_is_repeated_is_loaded_once(void **state) {
+  (void)state;
+  static const char text[] =
+      "kiln-ir 1 tile\nkernel k {\n  arg X: in bf16 [M, N]\n  arg R: in bf16 [N]\n"
+      "  arg S: in f32 [M, 1]\n  arg Y: out bf16 [M, N]\n  dims M, N\n  grid cdiv(M, %d)\n"
+      "  body(%%0: view bf16(?,?), %%1: view bf16(?), %%2: view f32(?,1), %%3: view bf16(?,?), "
+      "%%4: index, %%5: index, %%6: index) {\n"
+      "    %%7 = const %d : index\n    %%8 = mul %%6, %%7 : index\n    %%9 = const 0 : index\n"
+      "    %%10 = load %%0, %%8, %%9 : bf16(%d,1024)\n    %%11 = cast %%10 : f32(%d,1024)\n"
+      "    %%12 = reduce_max %%11 {axis = 1} : f32(%d,1)\n"
+      "    %%13 = broadcast %%12 : f32(%d,1024)\n    %%14 = sub %%11, %%13 : f32(%d,1024)\n"
+      "    %%15 = load %%1, %%9 : bf16(1024)\n    %%16 = reshape %%15 : bf16(1,1024)\n"
+      "    %%17 = cast %%16 : f32(1,1024)\n    %%18 = broadcast %%17 : f32(%d,1024)\n"
+      "    %%19 = mul %%14, %%18 : f32(%d,1024)\n    %%20 = load %%2, %%8, %%9 : f32(%d,1)\n"
+      "    %%21 = broadcast %%20 : f32(%d,1024)\n    %%22 = mul %%19, %%21 : f32(%d,1024)\n"
+      "    %%23 = cast %%22 : bf16(%d,1024)\n    store %%3, %%8, %%9, %%23\n    return\n  }\n}\n";
+  static const char *const layouts[] = {"", "X=col", "R=pad1", "Y=col", "S=pad3,X=off1"};
+  static const char *const knobs[] = {"threads=64,recompute=1", "threads=256,recompute=1",
+                                      "threads=64,recompute=0"};
+  for (int rows = 1; rows <= 4; rows *= 2)
+    for (uint32_t i = 0; i < 15; i++) {
+      struct help_arena h;
+      help_arena_init(&h);
+      struct strbuf b = {.arena = &h.arena};
+      struct cg_test t;
+      int r = rows;
+      sb_printf(&b, text, r, r, r, r, r, r, r, r, r, r, r, r, r);
+      cg_test_begin(&t, sb_str(&b));
+      cg_test_args(&t, i % 2 ? "M=9,N=1024" : "M=11,N=1001", layouts[i % 5], -3, 3);
+      assert_true(cg_test_lower(&t, "sm_90a", knobs[i / 5]));
+      cg_test_compare(&t, 0x1p-7);
+      cg_test_end(&t);
+      arena_free(&h.arena);
+    }
+}
+
+/* The rule, by what a thread holds: kept as compilers like while that leaves an SM its threads. */
+static void long_tiles_are_kept_while_they_fit(void **state) {
+  (void)state;
+  static const struct {
+    enum { SOFTMAX, RMSNORM } kernel;
+    enum dtype t;
+    int cols;
+    const char *layout;
+    int64_t recompute, blocks;
+  } rows[] = {
+      {SOFTMAX, DT_BF16, 1024, "", CG_AUTO, 0},
+      {SOFTMAX, DT_BF16, 16384, "", CG_AUTO, 2},
+      {SOFTMAX, DT_BF16, 32768, "", 1, 2},
+      {SOFTMAX, DT_BF16, 65536, "", 1, 1},
+      {SOFTMAX, DT_F32, 16384, "", CG_AUTO, 0},
+      {SOFTMAX, DT_F32, 32768, "", CG_AUTO, 1},
+      {RMSNORM, DT_BF16, 16384, "", CG_AUTO, 2},
+      {RMSNORM, DT_BF16, 32768, "", 1, 2},
+      {RMSNORM, DT_F32, 16384, "", 1, 2},
+      {RMSNORM, DT_F32, 32768, "", 1, 1},
+      {SOFTMAX, DT_BF16, 32768, "X=pad1", CG_AUTO, 1}, /* element by element: other registers */
+  };
+  for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct help_arena h;
+    help_arena_init(&h);
+    struct strbuf b = {.arena = &h.arena};
+    struct cg_test t;
+    char dims[32];
+    if (rows[i].kernel == SOFTMAX)
+      cg_softmax_text(&b, rows[i].t, 1, rows[i].cols);
+    else
+      cg_rmsnorm_text(&b, rows[i].t, 1, rows[i].cols);
+    snprintf(dims, sizeof dims, "M=4,N=%d", rows[i].cols);
+    cg_test_begin(&t, sb_str(&b));
+    cg_test_args(&t, dims, rows[i].layout, -3, 3);
+    assert_true(cg_test_lower(&t, "sm_90a", ""));
+    int64_t recompute = cg_knob_get(t.machine, CG_KNOB_RECOMPUTE);
+    int64_t blocks = cg_knob_get(t.machine, CG_KNOB_BLOCKS);
+    print_message("%s %s %s: recompute %lld, blocks %lld\n",
+                  rows[i].kernel == SOFTMAX ? "softmax" : "rmsnorm", dtype_name(rows[i].t), dims,
+                  (long long)recompute, (long long)blocks);
+    assert_int_equal(recompute, rows[i].recompute);
+    assert_true(!rows[i].blocks || blocks == rows[i].blocks);
+    cg_test_end(&t);
+    arena_free(&h.arena);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(transposes_meet_no_bank_twice),
       cmocka_unit_test(odd_transposes_are_the_interpreters),
       cmocka_unit_test(a_load_takes_its_own_layout),
+      cmocka_unit_test(widths_may_differ),
       cmocka_unit_test(reading_again_changes_nothing),
+      cmocka_unit_test(what_is_repeated_is_loaded_once),
+      cmocka_unit_test(long_tiles_are_kept_while_they_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
