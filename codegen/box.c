@@ -8,11 +8,13 @@
 #include "codegen/box.h"
 
 #include "codegen/pass.h"
+#include "codegen/schedule.h"
 #include "codegen/view.h"
 #include "ir/range.h"
 
-#define UNIT    16  /* bytes */
-#define BOX_DIM 256 /* elements */
+#define UNIT    16         /* bytes */
+#define BOX_DIM 256        /* elements */
+#define PANEL   (64 * 128) /* bytes, at most */
 
 /* Follows the view to its argument: which of the view's dims is which of the argument's, and at
  * which coordinate the others stand. */
@@ -112,4 +114,10 @@ const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct 
   if (pad && (dtype_is_float((enum dtype)t.dtype) ? pad->f != 0 : pad->i != 0))
     return "what lies outside is not read as 0";
   return NULL;
+}
+
+int64_t cg_staging_bytes(struct ir_module *m, struct ir_type t, int64_t groups) {
+  int64_t all = ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+  int64_t most = groups * cg_knob_get(m, CG_KNOB_STAGING) * PANEL;
+  return most > 0 && most < all ? most : all;
 }

@@ -21,4 +21,8 @@ struct cg_box {
 const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct ir_op access,
                       struct cg_box *out);
 
+/* Shared memory that results of type t pass on their way out of so many warpgroups, at most: panels
+ * of 64 rows, all of the tile's or as many as the knob `staging` says. */
+int64_t cg_staging_bytes(struct ir_module *m, struct ir_type t, int64_t groups);
+
 #endif

@@ -7,9 +7,11 @@
  *
  * A store goes panel by panel, 64 rows each: a warpgroup writes its part with stmatrix, and its
  * first thread has the box stored while the next panel is written. Each panel has a place of its
- * own, which is written again when the unit has read it, one tile later. */
+ * own, which is written again when the unit has read it, one tile later; where the knob `staging`
+ * gives less room, panels take turns (a number of places that divides theirs). */
 #include "base/check.h"
 #include "codegen/lower.h"
+#include "codegen/schedule.h"
 
 #define MOST_PENDING 7  /* of groups, that a wait can leave open */
 #define ROWS         64 /* of an instruction of warpgroups */
@@ -164,7 +166,19 @@ uint32_t cg_store_box_count(struct lower *l, struct ir_op o) {
   return x.blocks * x.panels;
 }
 
+/* Places of a warpgroup's panels. */
+static uint32_t places(struct lower *l, uint32_t panels) {
+  int64_t asked = cg_knob_get(l->m, CG_KNOB_STAGING);
+  uint32_t n = asked > 0 && asked < panels ? (uint32_t)asked : panels;
+  while (panels % n)
+    n--;
+  return n;
+}
+
+/* At most `pending` groups of this thread's have yet to be read; fewer where so many cannot be
+ * waited for. */
 static void bulk_wait(struct lower *l, int64_t pending) {
+  pending = pending > MOST_PENDING ? MOST_PENDING : pending;
   struct ir_builder saved = cg_enter_if(l, l->roles->one);
   struct ir_op o = ir_build(&l->b, IR_BULK_WAIT, 0, NULL, 0, NULL);
   cg_set_int(l->m, o, IR_ATTR_pending, pending);
@@ -220,12 +234,12 @@ static void write_panel(struct lower *l, const struct out *x, uint32_t buf, stru
 void cg_store_boxes(struct lower *l, struct ir_op o) {
   struct cg_roles *r = l->roles;
   struct out x = open_out(l, o);
-  uint32_t count = x.blocks * x.panels, along = x.w.rows / 4;
+  uint32_t count = x.blocks * x.panels, along = x.w.rows / 4, held = places(l, count);
   const char *name = ir_sym(l->m, l->m->args.at[x.box.arg].name);
   /* Panels of 64 rows, of one warpgroup after the other. */
   const struct cg_smem *s =
       cg_new_panels(l, name, (enum dtype)x.type.dtype, ROWS,
-                    (int64_t)r->groups * count * x.box.panel, x.box.swizzle, 1);
+                    (int64_t)r->groups * held * x.box.panel, x.box.swizzle, 1);
   uint32_t tmap = cg_new_tmap(l, &x.box, x.type, ROWS);
   int64_t panel_bytes = ROWS * (int64_t)x.box.swizzle;
   struct ir_val first[IR_MAX_RANK], at[1 + IR_MAX_RANK];
@@ -235,10 +249,10 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
     group_row = cg_digits(l, r->group, 4, (int64_t[]){along, 1, x.w.cols, 0});
     group_col = cg_digits(l, r->group, 4, (int64_t[]){along, 0, x.w.cols, 1});
   }
-  struct ir_val base = cg_muli(l, r->group, count * panel_bytes);
+  struct ir_val base = cg_muli(l, r->group, held * panel_bytes);
   struct ir_val row0 = cg_muli(l, group_row, ROWS * (int64_t)x.blocks);
   struct ir_val col0 = cg_add(l, first[0], cg_muli(l, group_col, x.cols));
-  if (!r->store_groups)
+  if (!r->store_groups && held == count)
     bulk_wait(l, 0);
   struct ir_builder saved;
   struct ir_val i = cg_each(l, count, &saved);
@@ -247,10 +261,14 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
   struct ir_val reg = cg_muli(l, block, x.cols / 2);
   reg = cg_add(l, reg, cg_muli(l, panel, x.box.panel / 2));
   cg_load_part(l, x.v, part_layout(l, &x, x.box.panel), reg);
-  if (r->store_groups)
-    bulk_wait(l, r->store_groups > MOST_PENDING ? MOST_PENDING : r->store_groups - 1);
+  if (held < count)
+    bulk_wait(l, held - 1);
+  else if (r->store_groups)
+    bulk_wait(l, r->store_groups - 1);
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
-  struct ir_val from = cg_add(l, base, cg_muli(l, i, panel_bytes));
+  int64_t turns[4] = {held, panel_bytes, count / held, 0};
+  struct ir_val place = held < count ? cg_digits(l, i, 4, turns) : cg_muli(l, i, panel_bytes);
+  struct ir_val from = cg_add(l, base, place);
   write_panel(l, &x, s->buf, from, reg);
   ir_build(&l->b, IR_FENCE_ASYNC, 0, NULL, 0, NULL);
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);

@@ -203,8 +203,7 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
   }
   for (uint32_t i = 0; i < c->stores.n; i++) {
     const struct ir_opnode *n = ir_op_at(m, c->stores.at[i]);
-    struct ir_type t = ir_type_of(m, n->in[n->n_in - 1u]);
-    bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+    bytes += cg_staging_bytes(m, ir_type_of(m, n->in[n->n_in - 1u]), groups);
   }
   if (bytes > cg_target_of(m)->smem_per_block)
     return "two slots for its operands and the tiles it stores do not fit in shared memory";

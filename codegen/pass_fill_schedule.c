@@ -2,10 +2,11 @@
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
  * config, but for those of loops (split_k, peel) and `recompute`, which are 1, 0 and 0 where they
- * are not there, `spare` where nothing is given up, and `blocks` of kernels without dots, which
- * pass_check_budgets.c sets when it knows the registers; every dot has `warps`, and paths of stores
- * may be open where there are none. Rules, where nothing is given (figures: H200, bf16 4096^3 and
- * rows of 1024 to 32768, docs/performance.md):
+ * are not there, `staging`, which is then all panels of a tile, `spare` where nothing is given up,
+ * and `blocks` of kernels without dots, which pass_check_budgets.c sets when it knows the
+ * registers; every dot has `warps`, and paths of stores may be open where there are none. Rules,
+ * where nothing is given (figures: H200, bf16 4096^3 and rows of 1024 to 32768,
+ * docs/performance.md):
  *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
  *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as
  *             square as that goes
@@ -32,6 +33,7 @@
  *                  may then have 255 registers, and half of what it needs is not halved by more
  *               3  the same again
  *             what the caller gave or pinned stays */
+#include "codegen/box.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -232,7 +234,7 @@ static void fill_unit_stages(struct ir_module *m, struct survey *s) {
     const struct ir_opnode *n = ir_op_at(m, s->stores.at[i]);
     struct ir_type t = ir_type_of(m, n->in[n->n_in - 1u]);
     if (cg_knob_get(m, CG_KNOB_STORE) != 0)
-      room -= round_up(ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1), 1024);
+      room -= round_up(cg_staging_bytes(m, t, cg_knob_get(m, CG_KNOB_WARPGROUPS)), 1024);
   }
   if (slot > 0)
     stages = room / slot;

@@ -67,6 +67,13 @@ for _, group in ipairs {1, 4, 8, 16} do
   add {shape = {M = 640, N = 1856, K = 40}, absent = none,
        set = {BM = 64, BN = 64, BK = 32}, schedule = {warpgroups = 1, group = group}}
 end
+-- results leave through fewer panels than a tile has, several tiles a block
+for _, staging in ipairs {1, 2, 3, 4} do
+  add {shape = {M = 1000, N = 1160, K = 40}, absent = none,
+       set = {BM = 64, BN = 128, BK = 32}, schedule = {warpgroups = 1, staging = staging}}
+  add {shape = {M = 376, N = 520, K = 72}, set = {BM = 256, BN = 128, BK = 32},
+       schedule = {warpgroups = 2, staging = staging}}
+end
 
 -- a product's loop in parts (row 9)
 for _, parts in ipairs {2, 3, 8} do
