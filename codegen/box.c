@@ -3,8 +3,9 @@
  * What it demands (CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, "Tensor copy"; and index dumps
  * from an H200, tests/data/sm90a): adjacent elements along one dim, all other strides and the base
  * multiples of 16 bytes, boxes of at most 256 elements a dim. The first coordinate along the
- * contiguous dim must be a multiple of 16 bytes. Loads give zeros outside of the argument; stores
- * write whole 16-byte units, and nowhere before coordinate 0. */
+ * contiguous dim must be a multiple of 16 bytes. Loads give zeros outside of the argument, so also
+ * where an index of the view is out of range; stores write whole 16-byte units, and nowhere before
+ * coordinate 0. */
 #include "codegen/box.h"
 
 #include "codegen/pass.h"
@@ -68,7 +69,8 @@ const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct 
   *out = (struct cg_box){0};
   if (dtype_bits((enum dtype)t.dtype) < 8)
     return "its elements are smaller than a byte";
-  if (!cg_view_facts(m, r, n->in[0]).inside)
+  out->checked = !cg_view_facts(m, r, n->in[0]).inside;
+  if (store && out->checked)
     return "an index of its view may be out of range";
   const char *why = follow(m, n->in[0], out, dim_of);
   if (why)

@@ -10,10 +10,12 @@ struct cg_box {
   int tile_dim[IR_MAX_RANK];     /* per dim of the argument: the tile's dim there, or -1 */
   struct ir_val at[IR_MAX_RANK]; /* per dim of the argument: the first coordinate, an index scalar;
                                     0: none, coordinate 0 */
-  uint32_t inner;                /* the argument's dim whose elements are adjacent */
-  int64_t width, height;         /* of the tile: elements along `inner`, rows of these */
-  uint32_t swizzle;              /* bytes of a row of a box: 32, 64 or 128 */
-  int64_t panel;                 /* elements of that: the tile is width / panel boxes */
+  bool checked;          /* may an index of its view, a coordinate where the tile has no dim, be
+                            outside of the argument, and of 32 bits? */
+  uint32_t inner;        /* the argument's dim whose elements are adjacent */
+  int64_t width, height; /* of the tile: elements along `inner`, rows of these */
+  uint32_t swizzle;      /* bytes of a row of a box: 32, 64 or 128 */
+  int64_t panel;         /* elements of that: the tile is width / panel boxes */
 };
 
 /* NULL, or why the unit cannot make the access: a phrase that starts with what is wrong. Accesses

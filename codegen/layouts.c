@@ -124,6 +124,24 @@ struct layout *cg_layout_wgmma_acc(struct arena *a, int64_t rows, int64_t cols, 
   return l;
 }
 
+/* PTX, p elements to a register: row g, k pt..; row g + 8; then k p(t + 4).. of both. */
+struct layout *cg_layout_wgmma_a(struct arena *a, int64_t rows, int64_t k, struct cg_warps w,
+                                 uint32_t bits) {
+  struct layout *l = layout_new(a, 2, (int64_t[]){rows, k});
+  int64_t per = 32 / bits, groups = w.rows / 4, blocks = rows / (64 * groups);
+  KILN_ASSERT(rows == 64 * groups * blocks && k % (8 * per) == 0);
+  add1(a, l, LAYOUT_REG, (uint32_t)per, 1, 1);
+  add1(a, l, LAYOUT_REG, 2, 0, 8);
+  add1(a, l, LAYOUT_REG, (uint32_t)(k / (4 * per)), 1, 4 * per);
+  add1(a, l, LAYOUT_REG, (uint32_t)blocks, 0, 64);
+  add1(a, l, LAYOUT_LANE, 4, 1, per);
+  add1(a, l, LAYOUT_LANE, 8, 0, 1);
+  add1(a, l, LAYOUT_WARP, 4, 0, 16);
+  add1(a, l, LAYOUT_WARP, (uint32_t)groups, 0, 64 * blocks);
+  replicate(a, l, LAYOUT_WARP, w.cols);
+  return l;
+}
+
 /* ---- multiply-add ---- */
 
 struct layout *cg_layout_fma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w,

@@ -46,6 +46,10 @@ struct cg_wgmma_cut {
 struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w);
 /* PTX ISA, "Register Fragments for wgmma": D; registers of one instruction are adjacent. */
 struct layout *cg_layout_wgmma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w);
+/* The same, A of elements of `bits` bits in registers, over [rows, k]; steps of an instruction's k
+ * follow each other. Of 16 bits it is the accumulator of k columns. */
+struct layout *cg_layout_wgmma_a(struct arena *a, int64_t rows, int64_t k, struct cg_warps w,
+                                 uint32_t bits);
 
 /* Accumulator of a dot by multiply-adds: a thread holds `vec` adjacent rows (columns) where the
  * operand is contiguous along them, else rows (columns) that its neighbours' lie between; lanes 4 x

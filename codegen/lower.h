@@ -36,7 +36,7 @@ enum cg_lval_kind {
   CG_LV_SCALAR, /* `scalar` */
   CG_LV_FRAG,   /* fragment `frag` in the value's layout */
   CG_LV_INLINE, /* computed where it is read */
-  CG_LV_SMEM,   /* `smem`, in slot offset `slot` */
+  CG_LV_SMEM,   /* `smem`, in slot offset `scalar`; a fragment that was read from there has both */
 };
 
 enum cg_lazy { CG_LAZY_UNKNOWN, CG_LAZY_INLINE, CG_LAZY_FRAG };
@@ -398,7 +398,8 @@ struct cg_feed {
   uint32_t pipe, cursor[2]; /* resources; cursors of producer, consumer */
   uint32_t slots;
   uint32_t n_loads, n_seen; /* loads in it; of these, lowered on the way through the block */
-  struct ir_op first, last; /* the dots that read it first and last */
+  struct ir_op first, last; /* what reads its slots first and last, in that block: a dot, an op that
+                               holds dots, or the load itself: read into registers */
 };
 
 struct cg_unit_load {
@@ -406,6 +407,7 @@ struct cg_unit_load {
   struct cg_box box;
   struct cg_smem *smem;
   uint32_t tmap, feed; /* resource; index into feeds */
+  bool to_regs;        /* others than dots read it: it goes on to registers */
 };
 
 struct cg_roles {
@@ -417,6 +419,7 @@ struct cg_roles {
   uint32_t store_groups;      /* boxes that the tensor memory unit stores of a tile, if each store
                               runs once for it; else 0 */
   bool stores;                /* ... stores any */
+  uint32_t *order, n_ordered; /* per op of the scheduled module: its number in a walk */
   VEC(struct cg_feed) feeds;
   VEC(struct cg_unit_load) loads;
 };
@@ -427,11 +430,11 @@ void cg_bind_entry(struct lower *l, struct ir_block entry, struct ir_val id);
 struct cg_unit_load *cg_unit_load_of(struct lower *l, struct ir_op load);
 /* A consumer comes to a load: waits for its slot. */
 void cg_consume_load(struct lower *l, struct ir_op load);
-/* Consumers have done with the slots that `dot` is the last to read: with this iteration's, or
+/* Consumers have done with the slots that op `last` is the last to read: with this iteration's, or
  * (behind = 1) those of the one before. */
-void cg_release_feeds(struct lower *l, struct ir_op dot, bool behind, struct ir_val cond);
+void cg_release_feeds(struct lower *l, struct ir_op last, bool behind, struct ir_val cond);
 /* They go on to the next slots. */
-void cg_advance_feeds(struct lower *l, struct ir_op dot);
+void cg_advance_feeds(struct lower *l, struct ir_op last);
 /* Code where cond, a bool, holds: between these two calls. */
 struct ir_builder cg_enter_if(struct lower *l, struct ir_val cond);
 void cg_leave_if(struct lower *l, struct ir_builder saved);
@@ -444,12 +447,15 @@ bool cg_is_deferred(struct lower *l, struct ir_op dot);
 /* After a loop: waits for the dots it left in flight; `ran`: did it run at all? */
 void cg_settle_dots(struct lower *l, struct ir_block body, struct ir_val ran);
 
-/* ---- lower_box.c: the tensor memory unit ---- */
+/* ---- lower_box.c, lower_panels.c: the tensor memory unit ---- */
 
 /* A map of boxes of `rows` rows of a tile of type t. */
 uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows);
 struct cg_smem *cg_new_panels(struct lower *l, const char *name, enum dtype t, int64_t outer,
                               int64_t inner, uint32_t swizzle, uint32_t slots);
+/* Reads a tile that lies in panels, in slot offset `slot`, into a new fragment of the layout. */
+uint32_t cg_read_panels(struct lower *l, const struct cg_smem *s, struct ir_val slot,
+                        struct ir_type t, uint32_t layout);
 /* Loads all boxes of the tile into the producer's slot. */
 void cg_load_boxes(struct lower *l, const struct cg_unit_load *x);
 void cg_store_boxes(struct lower *l, struct ir_op o);

@@ -103,6 +103,12 @@ static void coordinates(struct lower *l, const struct cg_box *b, struct ir_val *
   order_of(b, perm);
   for (uint32_t i = 0; i < b->rank; i++) {
     struct ir_val v = b->at[perm[i]];
+    if (b->checked && v.id && b->tile_dim[perm[i]] < 0) {
+      struct ir_val least = cg_index(l, -1), most = cg_index(l, INT32_MAX);
+      struct ir_val x = cg_op2(l, IR_MAX, cg_scalar(l, v), least);
+      at[i] = cg_cast(l, cg_op2(l, IR_MIN, x, most), DT_S32);
+      continue;
+    }
     at[i] = v.id ? cg_cast(l, cg_scalar(l, v), DT_S32) : cg_s32(l, 0);
   }
 }

@@ -401,6 +401,10 @@ void cg_lower_op(struct lower *l, struct ir_op o) {
     cg_lower_convert(l, o);
   else
     cg_lower_lazy(l, o);
+  if (l->roles && (c == IR_FOR || c == IR_IF || c == IR_WHILE)) {
+    cg_release_feeds(l, o, false, cg_bool(l, true));
+    cg_advance_feeds(l, o);
+  }
 }
 
 void cg_lower_block(struct lower *l, struct ir_block b) {

@@ -1,10 +1,13 @@
-/* Dots on the matrix unit of warpgroups: both operands in shared memory as the tensor memory unit
- * left them, the accumulator in registers.
+/* Dots on the matrix unit of warpgroups: operands in shared memory as the tensor memory unit left
+ * them, or the left one in registers; the accumulator in registers.
  *
  * Descriptors (PTX ISA, "Shared Memory Matrix Layout"), in steps of 16 of k, of 16-bit elements:
  *   K-major    a step is 32 bytes on in a panel of 64 (32, 16) of k, then the next panel; 64 rows
  *              or n columns on are that many rows of the panel
  *   MN-major   a step is 16 rows on; 64 rows or columns are a panel
+ *
+ * A in registers is a fragment of its own layout (cg_layout_wgmma_a); while the dot is in flight
+ * nobody writes it.
  *
  * A dot that a loop carries to itself stays in flight while the next iteration waits for its slots:
  * one group is left open, and the slots of the iteration before are released. Others are waited for
@@ -32,7 +35,7 @@ static struct unit open_unit(struct lower *l, struct ir_op dot, int i, struct ir
   struct ir_module *m = l->m;
   struct cg_operand_source src = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
   const struct cg_lval *x = &l->val[ir_op_at(m, src.load)->out[0].id];
-  KILN_ASSERT(x->kind == CG_LV_SMEM);
+  KILN_ASSERT(x->smem);
   struct unit u = {.s = x->smem};
   u.k_inner = u.s->inner_dim == src.dim[i == 0 ? 1 : 0];
   struct ir_builder saved = cg_enter_top(l);
@@ -97,6 +100,18 @@ static void wait_for(struct lower *l, int64_t pending) {
   cg_set_int(l->m, o, IR_ATTR_pending, pending);
 }
 
+/* The first of the dots of one group whose last is `dot`. */
+static struct ir_op first_of_group(struct lower *l, struct ir_op dot) {
+  struct ir_op first = dot;
+  IR_EACH_OP (l->m, ir_op_at(l->m, dot)->block, o) {
+    if (o.id == dot.id)
+      break;
+    if (ir_op_at(l->m, o)->opcode == IR_DOT)
+      first = !cg_is_deferred(l, o) ? dot : first.id == dot.id ? o : first;
+  }
+  return first;
+}
+
 /* After the last dot of a group: leaves the group open, waits for the one before and releases what
  * that read. */
 static void keep_flying(struct lower *l, struct ir_op dot) {
@@ -107,11 +122,13 @@ static void keep_flying(struct lower *l, struct ir_op dot) {
   struct ir_builder saved = cg_enter_if(l, later);
   wait_for(l, 1);
   cg_leave_if(l, saved);
-  IR_EACH_OP (m, ir_op_at(m, dot)->block, o) {
-    if (ir_op_at(m, o)->opcode != IR_DOT || !cg_is_deferred(l, o))
-      continue;
-    cg_release_feeds(l, o, true, later);
-    cg_advance_feeds(l, o);
+  for (struct ir_op o = first_of_group(l, dot);; o = ir_op_at(m, o)->next) {
+    if (ir_op_at(m, o)->opcode == IR_DOT) {
+      cg_release_feeds(l, o, true, later);
+      cg_advance_feeds(l, o);
+    }
+    if (o.id == dot.id)
+      return;
   }
 }
 
@@ -129,7 +146,15 @@ void cg_dot_wgmma(struct lower *l, struct ir_op o) {
     col = cg_digits(l, l->roles->group, 4, (int64_t[]){along, 0, w.cols, 1});
   }
   cg_leave_top(l, saved);
-  struct unit ua = open_unit(l, o, 0, row, 64 * (int64_t)x.blocks);
+  bool in_regs = cg_has_a_in_registers(m, o);
+  struct unit ua = {0};
+  uint32_t a_res;
+  if (in_regs) {
+    a_res = cg_materialize(l, ir_op_at(m, o)->in[0], "a");
+  } else {
+    ua = open_unit(l, o, 0, row, 64 * (int64_t)x.blocks);
+    a_res = ua.s->buf;
+  }
   struct unit ub = open_unit(l, o, 1, col, (int64_t)x.atoms * x.n);
   uint32_t acc = open_acc(l, o, &filled), steps = (uint32_t)(a.dim[1] / STEP);
   ir_build(&l->b, IR_WGMMA_FENCE, 0, NULL, 0, NULL);
@@ -139,12 +164,14 @@ void cg_dot_wgmma(struct lower *l, struct ir_op o) {
   struct ir_val in[4], later = cg_cmp(l, IR_GT, k, cg_s32(l, 0));
   in[0] = cg_muli(l, block, x.atoms * (int64_t)x.n / 2);
   in[0] = cg_add(l, in[0], cg_muli(l, atom, x.n / 2));
-  in[1] = desc_at(l, &ua, k, block, 64);
+  /* A thread holds half of the elements of an instruction's k columns, block by block. */
+  in[1] = in_regs ? cg_add(l, cg_muli(l, block, a.dim[1] / 2), cg_muli(l, k, STEP / 2))
+                  : desc_at(l, &ua, k, block, 64);
   in[2] = desc_at(l, &ub, k, atom, x.n);
   in[3] = cg_op2(l, IR_OR, later, filled);
-  struct ir_op g = cg_res_op(l, IR_WGMMA, 3, (uint32_t[]){acc, ua.s->buf, ub.s->buf}, 4, in);
+  struct ir_op g = cg_res_op(l, IR_WGMMA, 3, (uint32_t[]){acc, a_res, ub.s->buf}, 4, in);
   cg_set_word(m, g, IR_ATTR_shape, arena_printf(m->arena, "m64n%uk16", x.n));
-  if (!ua.k_inner)
+  if (!in_regs && !ua.k_inner)
     cg_set_int(m, g, IR_ATTR_trans_a, 1);
   if (!ub.k_inner)
     cg_set_int(m, g, IR_ATTR_trans_b, 1);
@@ -162,6 +189,8 @@ void cg_dot_wgmma(struct lower *l, struct ir_op o) {
     return;
   }
   wait_for(l, 0);
+  /* What is computed from the accumulator stays behind the wait. */
+  ir_set_res(m, ir_build(&l->b, IR_PIN, 0, NULL, 0, NULL), 1, &acc);
   cg_release_feeds(l, o, false, cg_bool(l, true));
   cg_advance_feeds(l, o);
 }

@@ -8,7 +8,9 @@
  *                         release it when the dots that read it are done
  *
  * The scheduled body is walked once for each role; scalars are computed in both. Loads that the
- * same dots read share a pipe, whose cursors live for the whole kernel. */
+ * same dots read share a pipe, whose cursors live for the whole kernel. What others read too goes
+ * on to registers when it comes. A slot is released by the last op of the load's block that reads
+ * it: a dot, or a loop with dots. */
 #include "base/check.h"
 #include "codegen/lower.h"
 #include "codegen/schedule.h"
@@ -51,28 +53,51 @@ static uint32_t new_bar(struct lower *l, const char *name, int64_t id, int64_t c
 
 /* ---- feeds ---- */
 
-/* The first and the last dot, in the order of their block, that read v. */
-static void find_dots(struct lower *l, struct ir_val v, struct ir_op *first, struct ir_op *last) {
+static void number(void *user, struct ir_module *m, struct ir_op o) {
+  struct cg_roles *r = ((struct lower *)user)->roles;
+  (void)m;
+  r->order[o.id] = ++r->n_ordered;
+}
+
+/* The op of block b that o is, or is in. */
+static struct ir_op lift(const struct ir_module *m, struct ir_op o, struct ir_block b) {
+  while (ir_op_at(m, o)->block.id != b.id)
+    o = ir_block_at(m, ir_op_at(m, o)->block)->parent;
+  return o;
+}
+
+/* Who reads v, a load's value or a view of it, where it lies in shared memory: the first and the
+ * last of these ops, in block b. *others: someone reads it in registers. */
+static void find_readers(struct lower *l, struct ir_val v, struct ir_block b, struct cg_feed *f,
+                         bool *others) {
   const struct ir_module *m = l->m;
+  const uint32_t *order = l->roles->order;
+  *others = *others || !cg_is_smem_only(m, &l->uses, v);
   for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
-    struct ir_op o = l->uses.list.at[i].op;
-    if (ir_op_at(m, o)->opcode != IR_DOT) {
-      find_dots(l, ir_op_at(m, o)->out[0], first, last);
+    struct cg_use use = l->uses.list.at[i];
+    const struct ir_opnode *n = ir_op_at(m, use.op);
+    if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE)
+      find_readers(l, n->out[0], b, f, others);
+    if (n->opcode != IR_DOT || use.operand > 1 ||
+        (use.operand == 0 && cg_has_a_in_registers(m, use.op)))
       continue;
-    }
-    if (!first->id || ir_op_at(m, o)->sched.order < ir_op_at(m, *first)->sched.order)
-      *first = o;
-    if (!last->id || ir_op_at(m, o)->sched.order > ir_op_at(m, *last)->sched.order)
-      *last = o;
+    struct ir_op at = lift(m, use.op, b);
+    if (!f->first.id || order[at.id] < order[f->first.id])
+      f->first = at;
+    if (!f->last.id || order[at.id] > order[f->last.id])
+      f->last = at;
   }
 }
 
-static uint32_t feed_of(struct lower *l, struct ir_op load) {
+static uint32_t feed_of(struct lower *l, struct ir_op load, bool *to_regs) {
   struct ir_module *m = l->m;
   struct cg_roles *r = l->roles;
   struct ir_block b = ir_op_at(m, load)->block;
   struct cg_feed f = {.block = b, .n_loads = 1};
-  find_dots(l, ir_op_at(m, load)->out[0], &f.first, &f.last);
+  *to_regs = false;
+  find_readers(l, ir_op_at(m, load)->out[0], b, &f, to_regs);
+  if (!f.last.id)
+    f.first = f.last = load;
   for (uint32_t i = 0; i < r->feeds.n; i++) {
     struct cg_feed *x = &r->feeds.at[i];
     if (x->block.id == b.id && x->first.id == f.first.id && x->last.id == f.last.id) {
@@ -113,7 +138,7 @@ static void open_load(void *user, struct ir_module *m, struct ir_op o) {
   const char *why = cg_box_of(m, l->intervals, o, &x.box);
   KILN_ASSERT(!why);
   (void)why;
-  x.feed = feed_of(l, o);
+  x.feed = feed_of(l, o, &x.to_regs);
   struct ir_type t = ir_type_of(m, ir_op_at(m, o)->out[0]);
   const char *name = ir_sym(m, m->args.at[x.box.arg].name);
   x.smem = cg_new_panels(l, name, (enum dtype)t.dtype, x.box.height, x.box.width, x.box.swizzle,
@@ -158,14 +183,23 @@ void cg_consume_load(struct lower *l, struct ir_op load) {
   v->kind = CG_LV_SMEM;
   v->smem = x->smem;
   v->scalar = ir_op_at(l->m, at)->out[0];
+  if (!x->to_regs)
+    return;
+  struct ir_val tile = ir_op_at(l->m, load)->out[0];
+  v->frag = cg_read_panels(l, x->smem, v->scalar, ir_type_of(l->m, tile), cg_layout_of(l, tile));
+  v->kind = CG_LV_FRAG;
+  /* One thread releases the slot for its warpgroup: not before all have read. */
+  cg_res_op(l, IR_BAR_SYNC, 1, &l->roles->group_bar, 1, &l->roles->group);
+  cg_release_feeds(l, load, false, cg_bool(l, true));
+  cg_advance_feeds(l, load);
 }
 
-void cg_release_feeds(struct lower *l, struct ir_op dot, bool behind, struct ir_val cond) {
+void cg_release_feeds(struct lower *l, struct ir_op last, bool behind, struct ir_val cond) {
   struct cg_roles *r = l->roles;
   struct ir_builder saved;
   bool any = false;
   for (uint32_t i = 0; i < r->feeds.n; i++) {
-    if (r->feeds.at[i].last.id != dot.id)
+    if (r->feeds.at[i].last.id != last.id)
       continue;
     if (!any)
       saved = cg_enter_if(l, cg_op2(l, IR_AND, r->one, cond));
@@ -178,14 +212,35 @@ void cg_release_feeds(struct lower *l, struct ir_op dot, bool behind, struct ir_
     cg_leave_if(l, saved);
 }
 
-void cg_advance_feeds(struct lower *l, struct ir_op dot) {
+void cg_advance_feeds(struct lower *l, struct ir_op last) {
   struct cg_roles *r = l->roles;
   for (uint32_t i = 0; i < r->feeds.n; i++)
-    if (r->feeds.at[i].last.id == dot.id)
+    if (r->feeds.at[i].last.id == last.id)
       res_op1(l, IR_SLOT_NEXT, r->feeds.at[i].cursor[1]);
 }
 
 /* ---- dots that stay in flight ---- */
+
+/* Is what the dot reads there, as it is, until the loop's next iteration has issued its dots? A
+ * slot that a later op releases, or registers that are written in the loop, are not. */
+static bool keeps_operands(struct lower *l, struct ir_op dot) {
+  struct ir_module *m = l->m;
+  struct ir_block b = ir_op_at(m, dot)->block;
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ir_val v = ir_op_at(m, dot)->in[i];
+    if (i == 0 && cg_has_a_in_registers(m, dot)) {
+      struct ir_op def = ir_value_at(m, v)->def;
+      if (!def.id || ir_op_at(m, def)->block.id == b.id)
+        return false;
+      continue;
+    }
+    const struct cg_unit_load *x = cg_unit_load_of(l, cg_trace_operand(m, v).load);
+    const struct cg_feed *f = &l->roles->feeds.at[x->feed];
+    if (f->block.id == b.id && ir_op_at(m, f->last)->opcode != IR_DOT)
+      return false;
+  }
+  return true;
+}
 
 bool cg_is_deferred(struct lower *l, struct ir_op dot) {
   const struct ir_module *m = l->m;
@@ -200,7 +255,7 @@ bool cg_is_deferred(struct lower *l, struct ir_op dot) {
   if (v->block.id != b.id || v->index == 0 || l->uses.count[acc.id] != 1 ||
       l->uses.count[out.id] != 1)
     return false;
-  return yield->in[v->index - 1].id == out.id;
+  return yield->in[v->index - 1].id == out.id && keeps_operands(l, dot);
 }
 
 void cg_settle_dots(struct lower *l, struct ir_block body, struct ir_val ran) {
@@ -326,9 +381,14 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   l->roles = r;
   r->groups = (uint32_t)cg_knob_get(m, CG_KNOB_WARPGROUPS);
   l->all_threads = l->threads + 32 * m->roles.at[1].warps;
+  r->order = ARENA_ARRAY(l->a, uint32_t, l->n_ops);
+  ir_walk(m, body, number, l);
   open_feeds(l, body);
   ir_walk(m, body, count_store, l);
-  if (r->stores)
+  bool reads = false;
+  for (uint32_t i = 0; i < r->loads.n; i++)
+    reads = reads || r->loads.at[i].to_regs;
+  if (r->stores || reads)
     r->group_bar = new_bar(l, "group", 1, r->groups, 128);
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val id = ir_build1(&l->b, IR_THREAD_ID, s32, 0, NULL);

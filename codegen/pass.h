@@ -44,8 +44,9 @@ bool cg_is_free(const struct ir_module *m, struct ir_val v);
 /* The roles of a scheduled module: one, or (knob `warpgroups`) those that compute, `consumer`, and
  * the one that issues copies, `producer`. */
 void cg_add_roles(struct ir_module *m);
-/* Was the dot given to the matrix unit of warpgroups? */
+/* Was the dot given to the matrix unit of warpgroups? And does that take its a from registers? */
 bool cg_is_wgmma(const struct ir_module *m, struct ir_op dot);
+bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot);
 /* The instruction of the matrix unit that a dot was given (inst), or NULL; and how it lies. */
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot);
 struct cg_mma_atom cg_mma_atom_of(const struct ir_module *m, struct ir_op dot);
@@ -62,6 +63,17 @@ struct cg_operand_source {
   int dim[2];        /* dims of the loaded tile that are the operand's dims 0 and 1 */
 };
 struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_val v);
+/* The loads that v is computed from, element by element and through broadcasts, transposes, reshapes
+ * and bitcasts: each once, in the order of a walk over operands. What anything else makes (dots,
+ * reductions, loops) has an end there. */
+struct cg_loads {
+  VEC(struct ir_op) list;
+};
+void cg_find_loads(const struct ir_module *m, struct arena *a, struct ir_val v,
+                   struct cg_loads *out);
+/* Bytes of shared memory for a dot's a in registers, where its elements change their threads on the
+ * way: another dot's result transposed, or with its columns over several warpgroups. */
+int64_t cg_crossing_bytes(const struct ir_module *m, struct ir_op dot);
 /* Does a load whose path is chosen end in registers, not in shared memory for dots? */
 bool cg_goes_to_registers(const struct ir_module *m, struct ir_op load);
 /* The dot one of whose operands is computed from the load, element by element, if nothing else
@@ -107,6 +119,9 @@ struct cg_matrix cg_matrix_of_load(const struct ir_module *m, struct ir_op load,
                                    const struct layout *acc);
 /* The layout of a dot's accumulator, once it is cut over warps (pass_assign_layouts.c). */
 const struct layout *cg_dot_layout(struct ir_module *m, struct arena *a, struct ir_op dot);
+/* The layout in which a dot takes operand i from registers as it is; NULL: not from there. */
+const struct layout *cg_operand_layout(struct ir_module *m, struct arena *a, struct ir_op dot,
+                                       uint32_t i);
 
 const struct cg_target *cg_target_of(const struct ir_module *m);
 /* The word a SYM attribute holds, or "". */

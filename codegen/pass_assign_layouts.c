@@ -6,12 +6,12 @@
  * `convert` between them.
  *
  * Values that one op computes element by element, or that a loop carries, form a class with one
- * layout. Anchors fix layouts: first the accumulators of dots, in order; then, largest tile first,
- * loads and stores of the classes that are left (blocked, along the contiguous dim), and what
- * meets no memory. From each
- * fixed class layouts spread over reductions, broadcasts, transposes and reshapes to its
- * neighbours. A load or store that moves its tile much better in another layout than its class has
- * does so, with a convert between them. */
+ * layout. Anchors fix layouts: first the accumulators of dots, in order; then operands that dots
+ * take from registers; then, largest tile first, loads and stores of the classes that are left
+ * (blocked, along the contiguous dim), and what meets no memory. From each fixed class layouts
+ * spread over reductions, broadcasts, transposes and reshapes to its neighbours. A load or store
+ * that moves its tile much better in another layout than its class has does so, with a convert
+ * between them. */
 #include "base/check.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
@@ -254,6 +254,17 @@ const struct layout *cg_dot_layout(struct ir_module *m, struct arena *a, struct 
   return cg_layout_fma_acc(a, t.dim[0], t.dim[1], warps, adjacent[0], adjacent[1], vec);
 }
 
+const struct layout *cg_operand_layout(struct ir_module *m, struct arena *a, struct ir_op o,
+                                       uint32_t i) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct ir_type t = ir_type_of(m, n->in[i]);
+  if (i > 0 || !cg_has_a_in_registers(m, o))
+    return NULL;
+  const struct ir_attr *w = ir_get_attr(m, o, IR_ATTR_warps);
+  struct cg_warps warps = {(uint32_t)w->ints[0], (uint32_t)w->ints[1]};
+  return cg_layout_wgmma_a(a, t.dim[0], t.dim[1], warps, dtype_bits((enum dtype)t.dtype));
+}
+
 /* A blocked layout for a class: along the dim that most of its accesses (stores count twice) have
  * contiguous, as wide as the widest of them. */
 static const struct layout *memory_layout(struct solver *s, uint32_t class) {
@@ -480,6 +491,7 @@ static void insert_converts(struct solver *s, struct ir_op o) {
   } else if (n.opcode == IR_DOT) {
     const struct layout *l = cg_dot_layout(m, s->a, o);
     want_operand(s, o, 2, l);
+    want_operand(s, o, 0, cg_operand_layout(m, s->a, o, 0));
     makes_result(s, o, l);
   } else if (n.opcode == IR_STORE) {
     check_store(s, o);
@@ -553,6 +565,14 @@ bool cg_pass_assign_layouts(struct ir_module *m, struct ir_pass_ctx *ctx, bool *
     if (ir_op_at(m, s.ops.at[i])->opcode == IR_DOT) {
       s.dots = true;
       fix(&s, find(&s, ir_op_at(m, s.ops.at[i])->out[0].id), cg_dot_layout(m, s.a, s.ops.at[i]));
+      spread(&s);
+    }
+  /* After accumulators: what becomes an operand is often made of one, in its layout. */
+  for (uint32_t i = 0; i < s.ops.n; i++)
+    if (ir_op_at(m, s.ops.at[i])->opcode == IR_DOT) {
+      struct ir_val v = ir_op_at(m, s.ops.at[i])->in[0];
+      if (s.has_class[v.id])
+        fix(&s, find(&s, v.id), cg_operand_layout(m, s.a, s.ops.at[i], 0));
       spread(&s);
     }
   const bool *meets = memory_classes(&s);

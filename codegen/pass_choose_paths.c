@@ -213,12 +213,14 @@ static void list_dot(void *user, struct ir_module *m, struct ir_op o) {
     VEC_PUSH(c->ctx->scratch, &c->dots, o);
 }
 
-/* Loads of a dot that has its paths already. */
+/* Loads of a dot that has its paths already: the tensor memory unit's. */
 static void list_fed(struct ir_module *m, struct chooser *c, struct ir_op dot) {
-  for (uint32_t i = 0; i < 2; i++) {
-    struct ir_op load = cg_trace_operand(m, ir_op_at(m, dot)->in[i]).load;
-    VEC_PUSH(c->ctx->scratch, &c->fed, load);
-  }
+  struct cg_loads from = {0};
+  for (uint32_t i = 0; i < 2; i++)
+    cg_find_loads(m, c->ctx->scratch, ir_op_at(m, dot)->in[i], &from);
+  for (uint32_t i = 0; i < from.list.n; i++)
+    if (str_eq(cg_attr_word(m, from.list.at[i], IR_ATTR_path), "tma"))
+      VEC_PUSH(c->ctx->scratch, &c->fed, from.list.at[i]);
 }
 
 bool cg_pass_choose_paths(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {

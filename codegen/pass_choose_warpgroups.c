@@ -3,7 +3,7 @@
  *
  * Before: accesses bounded. After, where the kernel qualifies: every dot has its instruction and
  * its warps; every load that feeds one, and every store that can, goes through the tensor memory
- * unit (path = tma). A kernel that does not qualify stays as it is; where the knob `warpgroups`
+ * unit (path = tma); a left operand that is computed stays in registers (a_path = frag). A kernel that does not qualify stays as it is; where the knob `warpgroups`
  * asks for it, it is refused with the reason. A kernel is taken whole: its dots meet in registers,
  * whose layouts the instructions fix.
  *
@@ -76,15 +76,23 @@ static void mark(struct chooser *c, struct ir_op load) {
   VEC_PUSH(c->a, &c->loads, load);
 }
 
-/* Do dots alone read the value, through transposes and reshapes? */
-static bool feeds_dots(const struct ir_module *m, const struct cg_uses *u, struct ir_val v) {
-  for (uint32_t i = u->first[v.id]; i; i = u->list.at[i].next) {
-    const struct ir_opnode *n = ir_op_at(m, u->list.at[i].op);
-    bool passes = n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE;
-    if (passes ? !feeds_dots(m, u, n->out[0]) : n->opcode != IR_DOT || u->list.at[i].operand > 1)
-      return false;
-  }
-  return true;
+/* NULL, or why the unit cannot load for a dot: the tile, and what the producer needs for it. */
+static const char *check_load(struct chooser *c, struct ir_op load, struct cg_box *box) {
+  struct ir_module *m = c->m;
+  const struct ir_opnode *n = ir_op_at(m, load);
+  if (cg_is_stored(m, load))
+    return "an operand of a dot lies in a tensor that the kernel writes";
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if (!is_replayed(m, n->in[k], 0))
+      return "where an operand of a dot lies is computed from data";
+  if (!is_reached(m, load))
+    return "an operand of a dot is loaded under a condition or a loop that depends on data";
+  const char *pin = cg_attr_word(m, load, IR_ATTR_path);
+  if (*pin && !str_eq(pin, "tma"))
+    return "the path of a load is pinned";
+  const char *why = cg_box_of(m, c->intervals, load, box);
+  return why ? arena_printf(c->a, "load `%s`: %s", cg_attr_word(m, load, IR_ATTR_label), why)
+             : NULL;
 }
 
 /* NULL, or why operand i of the dot cannot come from shared memory as the unit loads it. */
@@ -93,30 +101,36 @@ static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i
   struct cg_operand_source s = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
   struct cg_box box;
   if (!s.load.id || ir_op_at(m, s.load)->opcode != IR_LOAD)
-    return "an operand of a dot is computed";
-  const struct ir_opnode *n = ir_op_at(m, s.load);
-  if (n->block.id != ir_op_at(m, dot)->block.id)
-    return "an operand of a dot is loaded in another block";
-  if (!feeds_dots(m, &c->uses, n->out[0]))
-    return "an operand of a dot is read by others too";
-  if (cg_is_stored(m, s.load))
-    return "an operand of a dot lies in a tensor that the kernel writes";
-  for (uint32_t k = 0; k < n->n_in; k++)
-    if (!is_replayed(m, n->in[k], 0))
-      return "where an operand of a dot lies is computed from data";
-  if (!is_reached(m, s.load))
-    return "an operand of a dot is loaded under a condition or a loop that depends on data";
-  const char *pin = cg_attr_word(m, s.load, IR_ATTR_path);
-  if (*pin && !str_eq(pin, "tma"))
-    return "the path of a load is pinned";
-  const char *why = cg_box_of(m, c->intervals, s.load, &box);
+    return "the right operand of a dot is computed";
+  const char *why = check_load(c, s.load, &box);
   if (why)
-    return arena_printf(c->a, "load `%s`: %s", cg_attr_word(m, s.load, IR_ATTR_label), why);
+    return why;
   int64_t vdim = ir_attr_int(m, s.load, IR_ATTR_vdim, 0);
   bool k_inner = vdim == s.dim[i == 0 ? 1 : 0];
   if (!k_inner && (vdim != s.dim[i] || box.swizzle != 128))
     return "an operand of a dot lies with its rows or columns adjacent, and not 64 of them";
   mark(c, s.load);
+  return NULL;
+}
+
+/* NULL, or why the dot cannot take its left operand from registers, where it is computed. What it
+ * is computed from is loaded by the unit where that are tiles of its size: their latency is the
+ * producer's. Others, a row or a column say, the consumers load, and whatever is loaded once. */
+static const char *check_computed(struct chooser *c, struct ir_op dot) {
+  struct ir_module *m = c->m;
+  struct ir_val v = ir_op_at(m, dot)->in[0];
+  struct cg_loads from = {0};
+  cg_find_loads(m, c->a, v, &from);
+  for (uint32_t i = 0; i < from.list.n; i++) {
+    struct ir_op load = from.list.at[i];
+    struct cg_box box;
+    bool whole = ir_elems(ir_type_of(m, ir_op_at(m, load)->out[0])) == ir_elems(ir_type_of(m, v));
+    const char *why = whole ? check_load(c, load, &box) : NULL;
+    if (whole && !why)
+      mark(c, load);
+    else if (why && ir_block_at(m, ir_op_at(m, load)->block)->parent.id)
+      return why;
+  }
   return NULL;
 }
 
@@ -132,6 +146,12 @@ static bool cut(int64_t rows, int64_t cols, int64_t least, int64_t most, struct 
         return true;
     }
   return false;
+}
+
+/* Is the left operand computed, and not loaded as it is? */
+static bool is_computed(const struct ir_module *m, struct ir_op dot) {
+  struct ir_op load = cg_trace_operand(m, ir_op_at(m, dot)->in[0]).load;
+  return !load.id || ir_op_at(m, load)->opcode != IR_LOAD;
 }
 
 static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, struct cg_warps *w) {
@@ -153,7 +173,7 @@ static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, s
                         "registers",
                         (long long)acc.dim[0], (long long)acc.dim[1],
                         asked > 0 ? "that many warpgroups" : "one to three warpgroups", ACC_REGS);
-  const char *why = check_operand(c, o, 0);
+  const char *why = is_computed(m, o) ? check_computed(c, o) : check_operand(c, o, 0);
   return why ? why : check_operand(c, o, 1);
 }
 
@@ -205,6 +225,9 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
     const struct ir_opnode *n = ir_op_at(m, c->stores.at[i]);
     bytes += cg_staging_bytes(m, ir_type_of(m, n->in[n->n_in - 1u]), groups);
   }
+  for (uint32_t i = 0; i < c->dots.n; i++)
+    if (is_computed(m, c->dots.at[i]))
+      bytes += cg_crossing_bytes(m, c->dots.at[i]);
   if (bytes > cg_target_of(m)->smem_per_block)
     return "two slots for its operands and the tiles it stores do not fit in shared memory";
   return NULL;
@@ -244,7 +267,7 @@ static void take(struct chooser *c, const struct cg_warps *w) {
     struct ir_type acc = ir_type_of(m, ir_op_at(m, o)->in[2]);
     struct cg_wgmma_cut x = cg_wgmma_cut(acc.dim[0], acc.dim[1], w[i]);
     cg_set_word(m, o, IR_ATTR_inst, arena_printf(m->arena, "wgmma_m64n%uk16", x.n));
-    cg_set_word(m, o, IR_ATTR_a_path, "smem");
+    cg_set_word(m, o, IR_ATTR_a_path, is_computed(m, o) ? "frag" : "smem");
     cg_set_word(m, o, IR_ATTR_b_path, "smem");
     cg_set_ints(m, o, IR_ATTR_warps, 2, (int64_t[]){w[i].rows, w[i].cols});
   }

@@ -236,6 +236,9 @@ static void fill_unit_stages(struct ir_module *m, struct survey *s) {
     if (cg_knob_get(m, CG_KNOB_STORE) != 0)
       room -= round_up(cg_staging_bytes(m, t, cg_knob_get(m, CG_KNOB_WARPGROUPS)), 1024);
   }
+  for (uint32_t i = 0; i < s->dots.n; i++)
+    if (cg_has_a_in_registers(m, s->dots.at[i]))
+      room -= cg_crossing_bytes(m, s->dots.at[i]);
   if (slot > 0)
     stages = room / slot;
   put_auto(m, CG_KNOB_STAGES, stages > MOST_SLOTS ? MOST_SLOTS : stages < 1 ? 1 : stages);

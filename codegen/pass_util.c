@@ -132,6 +132,57 @@ struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_v
   }
 }
 
+static void find_loads(const struct ir_module *m, struct arena *a, struct ir_val v, uint8_t *seen,
+                       struct cg_loads *out) {
+  struct ir_op def = ir_value_at(m, v)->def;
+  if (!def.id || ir_type_of(m, v).kind != IR_TILE || seen[v.id])
+    return;
+  seen[v.id] = 1;
+  const struct ir_opnode *n = ir_op_at(m, def);
+  if (n->opcode == IR_LOAD)
+    VEC_PUSH(a, &out->list, def);
+  if (cg_is_elementwise(n->opcode) || n->opcode == IR_BROADCAST || n->opcode == IR_TRANSPOSE ||
+      n->opcode == IR_RESHAPE || n->opcode == IR_BITCAST)
+    for (uint32_t i = 0; i < n->n_in; i++)
+      find_loads(m, a, n->in[i], seen, out);
+}
+
+void cg_find_loads(const struct ir_module *m, struct arena *a, struct ir_val v,
+                   struct cg_loads *out) {
+  find_loads(m, a, v, ARENA_ARRAY(a, uint8_t, m->values.n), out);
+}
+
+static int64_t bytes_of(struct ir_type t) {
+  return ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+}
+
+/* turned: the last transpose on the way here, or none; to: the operand. */
+static int64_t crossing_bytes(const struct ir_module *m, struct ir_val v, struct ir_val turned,
+                              struct ir_val to, bool spread) {
+  struct ir_op def = ir_value_at(m, v)->def;
+  int64_t most = 0;
+  if (ir_type_of(m, v).kind != IR_TILE || cg_is_free(m, v))
+    return 0;
+  const struct ir_opnode *n = def.id ? ir_op_at(m, def) : NULL;
+  if (!n || n->opcode == IR_DOT || n->opcode == IR_FOR)
+    return turned.id ? bytes_of(ir_type_of(m, turned)) : spread ? bytes_of(ir_type_of(m, to)) : 0;
+  if (!cg_is_elementwise(n->opcode) && n->opcode != IR_TRANSPOSE)
+    return 0;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    int64_t bytes = crossing_bytes(m, n->in[i], n->opcode == IR_TRANSPOSE ? v : turned, to, spread);
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+int64_t cg_crossing_bytes(const struct ir_module *m, struct ir_op dot) {
+  struct ir_val a = ir_op_at(m, dot)->in[0];
+  const struct ir_attr *w = ir_get_attr(m, dot, IR_ATTR_warps);
+  const struct ir_val none = {0};
+  int64_t bytes = crossing_bytes(m, a, none, a, w && w->ints[1] > 1);
+  return bytes + bytes / 8; /* rows are padded */
+}
+
 bool cg_goes_to_registers(const struct ir_module *m, struct ir_op load) {
   const char *path = cg_attr_word(m, load, IR_ATTR_path);
   return str_eq(path, "frag") || str_eq(path, "direct");
@@ -170,6 +221,10 @@ struct ir_op cg_only_computes(const struct ir_module *m, const struct cg_uses *u
 
 bool cg_is_wgmma(const struct ir_module *m, struct ir_op dot) {
   return str_starts(cg_attr_word(m, dot, IR_ATTR_inst), "wgmma_");
+}
+
+bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot) {
+  return cg_is_wgmma(m, dot) && str_eq(cg_attr_word(m, dot, IR_ATTR_a_path), "frag");
 }
 
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot) {

@@ -1,4 +1,4 @@
-/* Kernels for warpgroups (tests/gpu/sweep_warpgroups.lua) on the emulator: each case verified on
+/* Kernels for warpgroups (the files below) on the emulator: each case verified on
  * integers to the bit in five interleavings, or compared in the algebraic domain, taking turns. In
  * short one case of four; KILN_LONG=1: all, both ways. And what is refused, with its reason. */
 #include "help_api.h"
@@ -12,13 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct kiln_file *load(struct help_api *t) {
-  struct kiln_file *file = NULL;
-  static const char path[] = KILN_SRC_DIR "/tests/gpu/sweep_warpgroups.lua";
-  help_api_start(t, NULL);
-  help_api_expect(t, kiln_file_load(t->ctx, path, KILN_SRC_DIR, &file), KILN_OK, NULL);
-  return file;
-}
+static const char *const files[] = {
+    KILN_SRC_DIR "/tests/gpu/sweep_warpgroups.lua",
+    KILN_SRC_DIR "/tests/gpu/sweep_registers.lua",
+};
+enum { N_FILES = sizeof files / sizeof files[0] };
 
 static uint32_t run_kernel(struct help_api *t, struct kiln_file *file, uint32_t k, uint32_t flags) {
   bool all = getenv("KILN_LONG") != NULL;
@@ -42,15 +40,19 @@ static uint32_t run_kernel(struct help_api *t, struct kiln_file *file, uint32_t 
 }
 
 static void run_all(uint32_t flags) {
-  struct help_api t = {0};
-  struct kiln_file *file = load(&t);
   uint32_t ran = 0;
-  for (uint32_t k = 0; k < kiln_file_kernel_count(file); k++)
-    ran += run_kernel(&t, file, k, flags);
+  for (uint32_t i = 0; i < N_FILES; i++) {
+    struct help_api t = {0};
+    struct kiln_file *file = NULL;
+    help_api_start(&t, NULL);
+    help_api_expect(&t, kiln_file_load(t.ctx, files[i], KILN_SRC_DIR, &file), KILN_OK, NULL);
+    for (uint32_t k = 0; k < kiln_file_kernel_count(file); k++)
+      ran += run_kernel(&t, file, k, flags);
+    kiln_file_free(file);
+    help_api_stop(&t);
+  }
   print_message("%u cases\n", ran);
-  assert_true(ran > 35);
-  kiln_file_free(file);
-  help_api_stop(&t);
+  assert_true(ran > 40);
 }
 
 static void cases_are_verified(void **state) {
