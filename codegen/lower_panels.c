@@ -62,8 +62,8 @@ static void read_elements(struct lower *l, const struct cg_smem *s, struct ir_va
   cg_end_each(l, saved);
 }
 
-/* The tile's dim that is rows, if 8 registers of a thread in a row are its share of 16 x 16 elements
- * of an operand: as it is, or (1) transposed; else -1. */
+/* The tile's dim that is rows, if 8 registers of a thread in a row are its share of 16 x 16
+ * elements of an operand: as it is, or (1) transposed; else -1. */
 static int rows_of_operand(const struct layout *x) {
   static const struct {
     enum layout_hw hw;

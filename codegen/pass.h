@@ -63,9 +63,9 @@ struct cg_operand_source {
   int dim[2];        /* dims of the loaded tile that are the operand's dims 0 and 1 */
 };
 struct cg_operand_source cg_trace_operand(const struct ir_module *m, struct ir_val v);
-/* The loads that v is computed from, element by element and through broadcasts, transposes, reshapes
- * and bitcasts: each once, in the order of a walk over operands. What anything else makes (dots,
- * reductions, loops) has an end there. */
+/* The loads that v is computed from, element by element and through broadcasts, transposes,
+ * reshapes and bitcasts: each once, in the order of a walk over operands. What anything else makes
+ * (dots, reductions, loops) has an end there. */
 struct cg_loads {
   VEC(struct ir_op) list;
 };

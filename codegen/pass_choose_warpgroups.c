@@ -3,9 +3,10 @@
  *
  * Before: accesses bounded. After, where the kernel qualifies: every dot has its instruction and
  * its warps; every load that feeds one, and every store that can, goes through the tensor memory
- * unit (path = tma); a left operand that is computed stays in registers (a_path = frag). A kernel that does not qualify stays as it is; where the knob `warpgroups`
- * asks for it, it is refused with the reason. A kernel is taken whole: its dots meet in registers,
- * whose layouts the instructions fix.
+ * unit (path = tma); a left operand that is computed stays in registers (a_path = frag). A kernel
+ * that does not qualify stays as it is; where the knob `warpgroups` asks for it, it is refused with
+ * the reason. A kernel is taken whole: its dots meet in registers, whose layouts the instructions
+ * fix.
  *
  * Warpgroups lie along the rows of a dot first; as many as its accumulator needs at 128 registers
  * a thread, at least two where there are rows for them. */

@@ -1,6 +1,6 @@
--- Dots of warpgroups whose left operand is computed and stays in registers: from what was loaded, or
--- from another dot's result. Programs that are no plain product. Run with `--root .` from the source
--- folder, on a GPU with the matrix unit of warpgroups or `--on emu`.
+-- Dots of warpgroups whose left operand is computed and stays in registers: from what was loaded,
+-- or from another dot's result. Programs that are no plain product. Run with `--root .` from the
+-- source folder, on a GPU with the matrix unit of warpgroups or `--on emu`.
 
 local tune = {BM = {128, 64, 192}, BN = {64, 128, 256}, BK = {64, 32, 128}}
 local types = {T = {bf16, f16}}
