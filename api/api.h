@@ -47,6 +47,7 @@ struct kiln_file {
   struct fe_file *fe;             /* a kernel file, or */
   struct ir_module *tir;          /* an IR text */
   struct api_oracle_call *oracle; /* judge.c: while an oracle runs */
+  struct api_memo *memo;          /* pick.c: configs chosen before, or NULL */
   char printed[1000];             /* a line that the kernel file prints, so far */
   size_t n_printed;
 };
@@ -57,6 +58,7 @@ struct kiln_variant {
   const struct cg_target *target;
   struct cg_schedule schedule;
   bool split_by_rule;        /* split_k was not given: 1 where that cannot be */
+  const char *picked;        /* how its config was chosen, lines; NULL: it was given */
   struct ir_module *tile;    /* after the tile passes */
   struct ir_module *traced;  /* as traced or parsed */
   struct ir_module *machine; /* NULL until lowered */
@@ -128,12 +130,19 @@ struct api_arg {
   double number; /* scalars */
 };
 
+/* What nobody gave and the cost model chose. */
+struct api_pick {
+  int64_t split_k;  /* 0: it says nothing */
+  const char *text; /* what was chosen, why, and what else there was; NULL: all was given */
+};
+
 struct api_problem {
   struct kiln_file *file;
   const struct fe_kernel *kernel; /* NULL for an IR text */
   const char *name;
-  const char *text; /* "kernel `k` (case 1)" */
-  struct fe_config config;
+  const char *text;               /* "kernel `k` (case 1)" */
+  struct fe_config config, fixed; /* fixed: what was given; the others are FE_NONE */
+  struct api_pick pick;
   struct cg_schedule schedule;
   struct api_arg *args;
   uint32_t n_args;
@@ -156,6 +165,18 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
 bool api_dim_lookup(void *problem, const char *name, int64_t *value);
 enum kiln_status api_pick_target(struct kiln_context *ctx, const char *name,
                                  const struct cg_target **out);
+
+/* ---- pick.c ---- */
+
+/* Replaces the first legal meta-parameters of a resolved, shaped problem by the cheapest, as
+ * modelled for the target; what was given stays. Everything is in `a`, whose trap is set. */
+enum kiln_status api_pick_config(struct api_problem *p, const struct cg_target *target,
+                                 struct arena *a);
+void api_pick_free(struct kiln_file *file);
+/* The class of a size, for choices by size: its last member, of at most 4 significant bits. */
+int64_t api_size_class(int64_t n);
+/* expr_lookup over a problem's dims, which gives classes. */
+bool api_class_lookup(void *problem, const char *name, int64_t *value);
 
 /* ---- file.c ---- */
 

@@ -456,6 +456,8 @@ static enum kiln_status run_steps(struct case_run *r) {
     return st;
   if (!api_resolve(r->file, r->req, true, r->a, p))
     return api_failure_since(r->ctx, before);
+  if ((st = api_pick_config(p, target, r->a)) != KILN_OK)
+    return st;
   if ((st = api_variant_new(p, target, r->req->lineinfo, &r->v)) != KILN_OK)
     return st;
   bool algebraic = (r->flags & KILN_CASE_ALGEBRAIC) != 0;

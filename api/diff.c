@@ -132,6 +132,8 @@ static enum kiln_status begin(struct diff *d) {
     return st;
   if (!api_resolve(d->file, d->req, true, d->a, &d->p))
     return api_failure_since(d->ctx, before);
+  if ((st = api_pick_config(&d->p, target, d->a)) != KILN_OK)
+    return st;
   if ((st = api_variant_new(&d->p, target, d->req->lineinfo, &d->v)) != KILN_OK)
     return st;
   if (!api_stage_upto(d->v, IR_TILE_STAGE,

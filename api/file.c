@@ -162,6 +162,7 @@ void kiln_file_free(struct kiln_file *file) {
     return;
   struct kiln_context *ctx = file->own.ctx;
   fe_free(file->fe);
+  api_pick_free(file);
   api_object_free(&file->work);
   api_object_free(&file->shown);
   api_object_free(&file->own);

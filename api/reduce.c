@@ -125,7 +125,12 @@ static enum kiln_status trace(void *user) {
   struct api_mark before = api_mark(r->ctx);
   struct api_problem p;
   struct ir_module *m = NULL;
-  if (api_resolve(c->file, r->req, false, &c->file->work.arena, &p))
+  const struct cg_target *target;
+  enum kiln_status st = api_pick_target(r->ctx, r->req->target, &target);
+  if (st != KILN_OK)
+    return st;
+  if (api_resolve(c->file, r->req, false, &c->file->work.arena, &p) &&
+      api_pick_config(&p, target, &c->file->work.arena) == KILN_OK)
     m = api_trace(&p, &c->file->work.arena);
   if (!m)
     return api_failure_since(r->ctx, before);

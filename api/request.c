@@ -340,6 +340,7 @@ static void set_config(struct resolve *r) {
   if (!k || !r->ok)
     return;
   prefer_request(p, &asked, &fixed);
+  p->fixed = fixed;
   /* A const named like a dim and the dim are one: whichever is given sets the other. */
   for (uint32_t i = 0; i < k->n_choices; i++) {
     struct api_dim *d = dim_of_const(p, i);

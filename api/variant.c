@@ -21,8 +21,10 @@ static void choose_split(struct kiln_variant *v, const struct api_problem *p) {
   int64_t *knob = &v->schedule.knob[CG_KNOB_SPLIT_K];
   if (*knob != CG_AUTO || !p->shaped || v->file->tir)
     return;
-  int64_t parts = cg_split_rule(v->tile, api_dim_lookup, (void *)(uintptr_t)p,
-                                cg_target_sms(v->target), &v->own.arena);
+  int64_t parts = p->pick.split_k;
+  if (!parts)
+    parts = cg_split_rule(v->tile, api_class_lookup, (void *)(uintptr_t)p, cg_target_sms(v->target),
+                          &v->own.arena);
   v->split_by_rule = parts > 1;
   *knob = parts > 1 ? parts : CG_AUTO;
 }
@@ -76,6 +78,7 @@ static enum kiln_status make(void *user) {
   struct api_mark before = api_mark(ctx);
   double start = api_now_ms();
   v->schedule = cg_schedule_copy(&p->schedule, a);
+  v->picked = p->pick.text ? arena_strdup(a, p->pick.text) : NULL;
   if (v->file->tir) {
     v->traced = ir_clone(v->file->tir, a);
     if (v->traced->stage == IR_MACHINE_STAGE && !take_target(v, p))
@@ -155,6 +158,8 @@ static enum kiln_status specialise(void *user) {
     return st;
   if (!api_resolve(c->file, c->req, false, &c->file->work.arena, &p))
     return api_failure_since(ctx, before);
+  if ((st = api_pick_config(&p, target, &c->file->work.arena)) != KILN_OK)
+    return st;
   return api_variant_new(&p, target, c->req->lineinfo, c->out);
 }
 
@@ -514,6 +519,8 @@ static enum kiln_status show_schedule(struct show_call *c, struct strbuf *out) {
   if (!m)
     return api_failure_since(v->own.ctx, before);
   cg_print_schedule(m, out);
+  if (v->picked)
+    sb_puts(out, v->picked);
   return KILN_OK;
 }
 

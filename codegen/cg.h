@@ -61,6 +61,8 @@ uint32_t cg_gpu_count(void);
 const struct cg_gpu *cg_gpu_at(uint32_t i);
 /* SMs of the largest GPU model of a target; 0: none is known. */
 uint32_t cg_target_sms(const struct cg_target *t);
+/* The largest GPU model of a target, of these the one of the highest bandwidth; NULL: none. */
+const struct cg_gpu *cg_target_gpu(const struct cg_target *t);
 /* By the driver's device name (a vendor prefix is skipped), or NULL. */
 const struct cg_gpu *cg_find_gpu(const char *name);
 
@@ -152,6 +154,27 @@ struct ir_module *cg_lower(const struct ir_module *tile, const struct cg_options
 void cg_print_schedule(const struct ir_module *m, struct strbuf *out);
 /* The passes that cg_lower runs, in order (names for `--after`). */
 const struct ir_pass *cg_pipeline(uint32_t *n);
+
+/* ---- cost model (cost_model.c) ---- */
+
+/* Microseconds of one launch, as modelled, and what they are made of; parts overlap. */
+struct cg_cost {
+  const char
+      *why; /* why the model says nothing, a phrase that starts with `it` or `its`; or NULL */
+  double us;
+  int64_t programs, split_k; /* programs: tiles times parts */
+  double waves;              /* programs over SMs */
+  double matrix_us, l2_us, dram_us;
+  double ends_us;  /* of iterations and programs, what they begin and end with */
+  double merge_us; /* parts of split loops */
+};
+
+/* The cost of a kernel (tile: after the tile pipeline, merge ops in it) under a schedule, at the
+ * sizes that look_up knows; an open `split_k` is the cheapest. What cannot be lowered is reported
+ * to `diags`, too: a caller that tries drops that. */
+struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *opt,
+                             const struct cg_gpu *gpu, expr_lookup look_up, void *user,
+                             struct arena *a, struct diag_sink *diags);
 
 /* ---- emission (machine_check.c, emit_cuda.c) ---- */
 

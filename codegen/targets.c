@@ -81,12 +81,21 @@ const struct cg_gpu *cg_gpu_at(uint32_t i) {
   return &gpus[i];
 }
 
+const struct cg_gpu *cg_target_gpu(const struct cg_target *t) {
+  const struct cg_gpu *best = NULL;
+  for (uint32_t i = 0; i < cg_gpu_count(); i++) {
+    const struct cg_gpu *g = cg_gpu_at(i);
+    if (str_eq(g->target, t->name) &&
+        (!best || g->sm_count > best->sm_count ||
+         (g->sm_count == best->sm_count && g->dram_gbps > best->dram_gbps)))
+      best = g;
+  }
+  return best;
+}
+
 uint32_t cg_target_sms(const struct cg_target *t) {
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < cg_gpu_count(); i++)
-    if (str_eq(cg_gpu_at(i)->target, t->name) && cg_gpu_at(i)->sm_count > most)
-      most = cg_gpu_at(i)->sm_count;
-  return most;
+  const struct cg_gpu *g = cg_target_gpu(t);
+  return g ? g->sm_count : 0;
 }
 
 const struct cg_gpu *cg_find_gpu(const char *name) {

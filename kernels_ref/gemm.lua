@@ -15,7 +15,7 @@ local function gemm(name, activation, reference)
       optional(tensor("bias", "T", "N")), optional(tensor("R", "T", "M", "N")),
       out("C", "T", "M", "N"),
     },
-    tune = { BM = {128, 64, 256}, BN = {128, 64, 256}, BK = {64, 32, 16} },
+    tune = { BM = {128, 64, 256}, BN = {128, 64, 96, 160, 192, 224, 256}, BK = {64, 32, 16} },
     legal = function(c) return c.BM * c.BN <= 128 * 256 end,
     grid = function(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
     body = function(a, d, c, i, j)
