@@ -9,7 +9,7 @@
 #ifndef KILN_CODEGEN_LOWER_H
 #define KILN_CODEGEN_LOWER_H
 
-#include "codegen/box.h"
+#include "codegen/cluster.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/view.h"
@@ -400,6 +400,7 @@ struct cg_feed {
   uint32_t n_loads, n_seen; /* loads in it; of these, lowered on the way through the block */
   struct ir_op first, last; /* what reads its slots first and last, in that block: a dot, an op that
                                holds dots, or the load itself: read into registers */
+  bool shared;              /* by the blocks of the cluster: some load is */
 };
 
 struct cg_unit_load {
@@ -408,6 +409,8 @@ struct cg_unit_load {
   struct cg_smem *smem;
   uint32_t tmap, feed; /* resource; index into feeds */
   bool to_regs;        /* others than dots read it: it goes on to registers */
+  bool shared;         /* each block of the cluster loads a share, for all */
+  struct cg_share share;
 };
 
 struct cg_roles {
@@ -420,6 +423,11 @@ struct cg_roles {
                               runs once for it; else 0 */
   bool stores;                /* ... stores any */
   uint32_t *order, n_ordered; /* per op of the scheduled module: its number in a walk */
+  int64_t blocks;             /* of a cluster */
+  uint32_t axis;              /* of the grid, along which their tiles lie */
+  struct ir_val rank;         /* of this block in its cluster, s32 */
+  struct ir_val in_group;     /* this thread in its warpgroup, s32 */
+  struct ir_val has_tile;     /* bool: is this block's tile inside the grid? 0: always */
   VEC(struct cg_feed) feeds;
   VEC(struct cg_unit_load) loads;
 };
@@ -427,6 +435,10 @@ struct cg_roles {
 void cg_lower_roles(struct lower *l, struct ir_block body);
 /* pass_lower_machine.c: the body's arguments, for tile `id` of the grid (s32). */
 void cg_bind_entry(struct lower *l, struct ir_block entry, struct ir_val id);
+/* Tiles along an axis of the grid; of clusters, where theirs lie along it. */
+struct expr cg_grid_size(struct lower *l, uint32_t axis);
+/* a / b, both s32 and a not negative, b positive. */
+struct ir_val cg_quotient(struct lower *l, struct ir_val a, struct ir_val b);
 struct cg_unit_load *cg_unit_load_of(struct lower *l, struct ir_op load);
 /* A consumer comes to a load: waits for its slot. */
 void cg_consume_load(struct lower *l, struct ir_op load);

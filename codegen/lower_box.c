@@ -113,20 +113,42 @@ static void coordinates(struct lower *l, const struct cg_box *b, struct ir_val *
   }
 }
 
+/* From the tile's first row to the first of this block's share: offset and coordinates. */
+static void skip_rows(struct lower *l, const struct cg_unit_load *x, struct ir_val *in) {
+  int64_t perm[IR_MAX_RANK];
+  int along = rows_dim(&x->box, ir_type_of(l->m, ir_op_at(l->m, x->load)->out[0]));
+  struct ir_val row = cg_muli(l, l->roles->rank, x->share.rows);
+  order_of(&x->box, perm);
+  in[0] = cg_add(l, in[0], cg_muli(l, row, x->smem->pitch));
+  for (uint32_t d = 0; d < x->box.rank; d++)
+    if (perm[d] == along)
+      in[1 + d] = cg_add(l, in[1 + d], row);
+}
+
 void cg_load_boxes(struct lower *l, const struct cg_unit_load *x) {
   const struct cg_feed *f = &l->roles->feeds.at[x->feed];
   const struct cg_smem *s = x->smem;
   uint32_t panels = (uint32_t)(s->inner / s->panel);
-  struct ir_val in[1 + IR_MAX_RANK];
+  struct ir_val in[2 + IR_MAX_RANK];
   struct ir_type t = ir_scalar(DT_S32);
   struct ir_op slot = ir_build(&l->b, IR_SLOT_AT, 0, NULL, 1, &t);
   ir_set_res(l->m, slot, 2, (uint32_t[]){f->cursor[0], s->buf});
   coordinates(l, &x->box, in + 1);
+  in[0] = ir_op_at(l->m, slot)->out[0];
+  if (x->shared && x->share.by_rows)
+    skip_rows(l, x, in);
   struct ir_builder saved;
-  struct ir_val p = cg_each(l, panels, &saved);
-  in[0] = cg_add(l, ir_op_at(l->m, slot)->out[0], cg_muli(l, p, s->outer * s->pitch));
+  struct ir_val p = cg_each(l, x->shared ? (uint32_t)x->share.panels : panels, &saved);
+  if (x->shared && !x->share.by_rows)
+    p = cg_add(l, p, cg_muli(l, l->roles->rank, x->share.panels));
+  in[0] = cg_add(l, in[0], cg_muli(l, p, s->outer * s->pitch));
   in[1] = cg_add(l, in[1], cg_muli(l, p, s->panel));
-  cg_res_op(l, IR_TMA_LOAD, 3, (uint32_t[]){s->buf, f->cursor[0], x->tmap}, 1 + x->box.rank, in);
+  if (x->shared)
+    in[1 + x->box.rank] = cg_s32(l, (1 << l->roles->blocks) - 1);
+  struct ir_op o = cg_res_op(l, IR_TMA_LOAD, 3, (uint32_t[]){s->buf, f->cursor[0], x->tmap},
+                             1 + x->box.rank + x->shared, in);
+  if (x->shared)
+    cg_set_int(l->m, o, IR_ATTR_multicast, 1);
   cg_end_each(l, saved);
 }
 

@@ -160,13 +160,20 @@ void cg_fill_recipe(struct lower *l, struct expr tiles) {
   struct recipe_step step = {.kind = RECIPE_KERNEL, .entry = cg_entry_name(m)};
   tiles = expr_import(p, &m->exprs, tiles);
   step.grid[0] = tiles;
-  if (l->roles) /* blocks stay, one an SM */
-    step.grid[0] = expr_op2(p, EXPR_MIN, tiles, expr_sym(p, "sm_count"));
+  if (l->roles) { /* blocks stay, one an SM; tiles are a cluster's */
+    struct expr n = expr_const(p, l->roles->blocks), room = expr_sym(p, "sm_count");
+    room = expr_op2(p, EXPR_DIV, room, n);
+    if (l->roles->blocks > 1)
+      room = expr_op2(p, EXPR_MAX, room, expr_const(p, 1));
+    step.grid[0] = expr_op2(p, EXPR_MUL, n, expr_op2(p, EXPR_MIN, tiles, room));
+    tiles = expr_op2(p, EXPR_MUL, tiles, n);
+  }
   step.grid[1] = step.grid[2] = expr_const(p, 1);
   step.block[0] = l->all_threads;
   step.block[1] = step.block[2] = 1;
   for (int i = 0; i < 3; i++)
     step.cluster[i] = 1;
+  step.cluster[0] = l->roles ? (uint32_t)l->roles->blocks : 1;
   add_check(r, expr_op2(p, EXPR_LE, tiles, expr_const(p, INT32_MAX)),
             "the grid has more than 2^31 - 1 programs");
   for (uint32_t i = 0; i < m->params.n; i++) {

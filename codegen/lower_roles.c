@@ -7,6 +7,10 @@
  *   the consumers         for each tile run everything else: wait for a slot where the load stands,
  *                         release it when the dots that read it are done
  *
+ * In a cluster blocks load shares of what all of them read, for all: a slot is free when the
+ * consumers of all have released it. A block that has no tile, where their number is odd, loads its
+ * shares and drains its slots.
+ *
  * The scheduled body is walked once for each role; scalars are computed in both. Loads that the
  * same dots read share a pipe, whose cursors live for the whole kernel. What others read too goes
  * on to registers when it comes. A slot is released by the last op of the load's block that reads
@@ -114,10 +118,11 @@ static uint32_t feed_of(struct lower *l, struct ir_op load, bool *to_regs) {
 static void new_pipe(struct lower *l, struct cg_feed *f, uint32_t n, int64_t bytes) {
   struct symtab *syms = l->m->syms;
   struct sym name = symtab_get(syms, arena_printf(l->m->arena, "pipe%u", n));
-  struct ir_attr attrs[4] = {{.key = IR_ATTR_kind, .s = symtab_get(syms, "tma")},
-                             {.key = IR_ATTR_slots, .i = f->slots},
-                             {.key = IR_ATTR_bytes, .i = bytes},
-                             {.key = IR_ATTR_arrivals, .i = l->roles->groups}};
+  struct ir_attr attrs[4] = {
+      {.key = IR_ATTR_kind, .s = symtab_get(syms, "tma")},
+      {.key = IR_ATTR_slots, .i = f->slots},
+      {.key = IR_ATTR_bytes, .i = bytes},
+      {.key = IR_ATTR_arrivals, .i = l->roles->groups * (f->shared ? l->roles->blocks : 1)}};
   struct ir_res r = {.kind = IR_RES_PIPE, .name = name, .attrs = attrs, .n_attrs = 4};
   f->pipe = ir_add_res(l->m, r);
   for (int side = 0; side < 2; side++) {
@@ -144,7 +149,9 @@ static void open_load(void *user, struct ir_module *m, struct ir_op o) {
   x.smem = cg_new_panels(l, name, (enum dtype)t.dtype, x.box.height, x.box.width, x.box.swizzle,
                          l->roles->feeds.at[x.feed].slots);
   x.smem->inner_dim = (int)ir_attr_int(m, o, IR_ATTR_vdim, 0);
-  x.tmap = cg_new_tmap(l, &x.box, t, x.box.height);
+  x.shared = cg_is_shared(m, o, &x.box, l->roles->blocks, l->roles->axis, &x.share);
+  l->roles->feeds.at[x.feed].shared |= x.shared;
+  x.tmap = cg_new_tmap(l, &x.box, t, x.shared ? x.share.rows : x.box.height);
   VEC_PUSH(l->a, &l->roles->loads, x);
 }
 
@@ -194,22 +201,41 @@ void cg_consume_load(struct lower *l, struct ir_op load) {
   cg_advance_feeds(l, load);
 }
 
-void cg_release_feeds(struct lower *l, struct ir_op last, bool behind, struct ir_val cond) {
+/* Of a shared slot: in all blocks of the cluster, a thread each. */
+static void release(struct lower *l, const struct cg_feed *f, bool behind) {
+  const struct ir_val *rank = f->shared ? &l->roles->in_group : NULL;
+  struct ir_op o = cg_res_op(l, IR_SLOT_RELEASE, 1, &f->cursor[1], f->shared, rank);
+  if (behind)
+    cg_set_int(l->m, o, IR_ATTR_behind, 1);
+}
+
+/* bool: does this thread release such slots for its warpgroup? */
+static struct ir_val releases(struct lower *l, bool shared) {
+  struct cg_roles *r = l->roles;
+  return shared ? cg_cmp(l, IR_LT, r->in_group, cg_s32(l, r->blocks)) : r->one;
+}
+
+static void release_feeds(struct lower *l, struct ir_op last, bool shared, bool behind,
+                          struct ir_val cond) {
   struct cg_roles *r = l->roles;
   struct ir_builder saved;
   bool any = false;
   for (uint32_t i = 0; i < r->feeds.n; i++) {
-    if (r->feeds.at[i].last.id != last.id)
+    if (r->feeds.at[i].last.id != last.id || r->feeds.at[i].shared != shared)
       continue;
     if (!any)
-      saved = cg_enter_if(l, cg_op2(l, IR_AND, r->one, cond));
+      saved = cg_enter_if(l, cg_op2(l, IR_AND, releases(l, shared), cond));
     any = true;
-    struct ir_op o = res_op1(l, IR_SLOT_RELEASE, r->feeds.at[i].cursor[1]);
-    if (behind)
-      cg_set_int(l->m, o, IR_ATTR_behind, 1);
+    release(l, &r->feeds.at[i], behind);
   }
   if (any)
     cg_leave_if(l, saved);
+}
+
+void cg_release_feeds(struct lower *l, struct ir_op last, bool behind, struct ir_val cond) {
+  release_feeds(l, last, false, behind, cond);
+  if (l->roles->blocks > 1)
+    release_feeds(l, last, true, behind, cond);
 }
 
 void cg_advance_feeds(struct lower *l, struct ir_op last) {
@@ -313,14 +339,16 @@ static bool is_known(struct lower *l, struct ir_op o) {
   return true;
 }
 
-static void produce_block(struct lower *l, struct ir_block b) {
+/* Only the loops around loads, and at each load what `at_load` does. */
+static void walk_loads(struct lower *l, struct ir_block b,
+                       void (*at_load)(struct lower *, const struct cg_unit_load *)) {
   struct ir_module *m = l->m;
   IR_EACH_OP (m, b, o) {
     const struct ir_opnode n = *ir_op_at(m, o);
     const struct cg_unit_load *x = cg_unit_load_of(l, o);
     l->b.loc = n.loc;
     if (x) {
-      produce_load(l, x);
+      at_load(l, x);
     } else if (n.opcode == IR_FOR && holds_loads(l, n.blocks[0])) {
       struct ir_val bounds[3], index;
       for (uint32_t i = 0; i < 3; i++)
@@ -328,12 +356,52 @@ static void produce_block(struct lower *l, struct ir_block b) {
       struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &index, NULL);
       struct ir_builder saved = cg_enter_block(l, ir_op_at(m, loop)->blocks[0]);
       cg_set_scalar(l, ir_block_at(m, n.blocks[0])->args.at[0], index);
-      produce_block(l, n.blocks[0]);
+      walk_loads(l, n.blocks[0], at_load);
       cg_leave_block(l, saved, IR_YIELD, 0, NULL);
     } else if (is_known(l, o)) {
       cg_lower_op(l, o);
     }
   }
+}
+
+static void produce_block(struct lower *l, struct ir_block b) {
+  walk_loads(l, b, produce_load);
+}
+
+/* ---- consumers of a block without a tile ---- */
+
+/* What is loaded is shared with blocks that have one: it must come and go. A warpgroup's warps go
+ * through it together, as no more than one use of a slot is told from the next. */
+static void drain_load(struct lower *l, const struct cg_unit_load *x) {
+  struct cg_feed *f = &l->roles->feeds.at[x->feed];
+  if (f->n_seen++ == 0)
+    res_op1(l, IR_SLOT_WAIT, f->cursor[1]);
+  if (f->n_seen < f->n_loads)
+    return;
+  f->n_seen = 0;
+  cg_res_op(l, IR_BAR_SYNC, 1, &l->roles->group_bar, 1, &l->roles->group);
+  struct ir_builder saved = cg_enter_if(l, releases(l, f->shared));
+  release(l, f, false);
+  cg_leave_if(l, saved);
+  res_op1(l, IR_SLOT_NEXT, f->cursor[1]);
+}
+
+static void consume_block(struct lower *l, struct ir_block b) {
+  struct ir_val has_tile = l->roles->has_tile;
+  if (!has_tile.id) {
+    cg_lower_block(l, b);
+    return;
+  }
+  struct cg_lval *bound = ARENA_ARRAY(l->a, struct cg_lval, l->n_val);
+  memcpy(bound, l->val, l->n_val * sizeof *bound);
+  struct ir_op branch = ir_build(&l->b, IR_IF, 1, &has_tile, 0, NULL);
+  struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, branch)->blocks[0]);
+  cg_lower_block(l, b);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+  memcpy(l->val, bound, l->n_val * sizeof *bound);
+  saved = cg_enter_block(l, ir_op_at(l->m, branch)->blocks[1]);
+  walk_loads(l, b, drain_load);
+  cg_leave_block(l, saved, IR_YIELD, 0, NULL);
 }
 
 /* ---- the kernel ---- */
@@ -343,10 +411,12 @@ static void each_tile(struct lower *l, struct ir_block body,
   struct ir_type s32 = ir_scalar(DT_S32);
   struct ir_val bounds[3], tiles = cg_s32(l, 1), id;
   for (uint32_t i = 0; i < l->m->n_grid; i++)
-    tiles = cg_mul(l, tiles, cg_launch_s32(l, l->m->grid[i]));
+    tiles = cg_mul(l, tiles, cg_launch_s32(l, cg_grid_size(l, i)));
   bounds[0] = ir_build1(&l->b, IR_BLOCK_ID, s32, 0, NULL);
   bounds[1] = tiles;
   bounds[2] = ir_build1(&l->b, IR_GRID_SIZE, s32, 0, NULL);
+  for (uint32_t i = 0; i < 3 && l->roles->blocks > 1; i += 2)
+    bounds[i] = cg_quotient(l, bounds[i], cg_s32(l, l->roles->blocks));
   struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &id, NULL);
   struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, loop)->blocks[0]);
   memset(l->val, 0, l->n_val * sizeof *l->val);
@@ -380,6 +450,8 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   struct ir_type s32 = ir_scalar(DT_S32);
   l->roles = r;
   r->groups = (uint32_t)cg_knob_get(m, CG_KNOB_WARPGROUPS);
+  r->blocks = cg_cluster_blocks(m);
+  r->axis = cg_cluster_axis(m);
   l->all_threads = l->threads + 32 * m->roles.at[1].warps;
   r->order = ARENA_ARRAY(l->a, uint32_t, l->n_ops);
   ir_walk(m, body, number, l);
@@ -388,7 +460,7 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   bool reads = false;
   for (uint32_t i = 0; i < r->loads.n; i++)
     reads = reads || r->loads.at[i].to_regs;
-  if (r->stores || reads)
+  if (r->stores || reads || r->blocks > 1)
     r->group_bar = new_bar(l, "group", 1, r->groups, 128);
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val id = ir_build1(&l->b, IR_THREAD_ID, s32, 0, NULL);
@@ -396,18 +468,28 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   l->warp = cg_op2(l, IR_MIN, l->warp, cg_s32(l, l->warps - 1));
   r->group = ir_build1(&l->b, IR_WARPGROUP_ID, s32, 0, NULL);
   r->group = cg_op2(l, IR_MIN, r->group, cg_s32(l, r->groups - 1));
-  struct ir_val in_group = cg_op2(l, IR_AND, id, cg_s32(l, 127));
-  r->one = cg_cmp(l, IR_EQ, in_group, cg_s32(l, 0));
+  r->in_group = cg_op2(l, IR_AND, id, cg_s32(l, 127));
+  r->one = cg_cmp(l, IR_EQ, r->in_group, cg_s32(l, 0));
+  if (r->blocks > 1)
+    r->rank = ir_build1(&l->b, IR_CLUSTER_RANK, s32, 0, NULL);
   r->leads = cg_cmp(l, IR_EQ, id, cg_s32(l, l->threads));
   r->first = cg_cmp(l, IR_EQ, id, cg_s32(l, 0));
   cg_leave_top(l, saved);
   return r;
 }
 
+/* Threads of the cluster meet; their memory is ordered by others. */
+static void meet_cluster(struct lower *l) {
+  struct ir_op o = ir_build(&l->b, IR_CLUSTER_ARRIVE, 0, NULL, 0, NULL);
+  cg_set_word(l->m, o, IR_ATTR_sem, "relaxed");
+  ir_build(&l->b, IR_CLUSTER_WAIT, 0, NULL, 0, NULL);
+}
+
 void cg_lower_roles(struct lower *l, struct ir_block body) {
   struct ir_module *m = l->m;
   struct cg_roles *r = open_roles(l, body);
-  uint32_t start = new_bar(l, "start", START_BAR, 1, l->all_threads);
+  bool alone = r->blocks == 1;
+  uint32_t start = alone ? new_bar(l, "start", START_BAR, 1, l->all_threads) : 0;
   struct ir_builder saved = cg_enter_if(l, r->first), in;
   for (uint32_t i = 0; i < r->loads.n; i++)
     res_op1(l, IR_TMAP_PREFETCH, r->loads.at[i].tmap);
@@ -417,15 +499,18 @@ void cg_lower_roles(struct lower *l, struct ir_block body) {
     res_op1(l, IR_PIPE_INIT, r->feeds.at[i].pipe);
   ir_build(&l->b, IR_FENCE_INIT, 0, NULL, 0, NULL);
   cg_leave_if(l, saved);
+  if (!alone)
+    meet_cluster(l);
 
   struct ir_type t = ir_scalar(DT_BOOL);
   struct ir_op in_role = ir_build(&l->b, IR_IN_ROLE, 0, NULL, 1, &t);
   cg_set_word(m, in_role, IR_ATTR_role, ir_sym(m, m->roles.at[0].name));
   struct ir_op branch = ir_build(&l->b, IR_IF, 1, &ir_op_at(m, in_role)->out[0], 0, NULL);
   saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[0]);
-  res_op1(l, IR_BAR_SYNC, start);
+  if (alone)
+    res_op1(l, IR_BAR_SYNC, start);
   set_regs(l, 0, true);
-  each_tile(l, body, cg_lower_block);
+  each_tile(l, body, consume_block);
   if (r->stores) {
     in = cg_enter_if(l, r->one);
     struct ir_op o = ir_build(&l->b, IR_BULK_WAIT, 0, NULL, 0, NULL);
@@ -436,10 +521,14 @@ void cg_lower_roles(struct lower *l, struct ir_block body) {
   cg_leave_block(l, saved, IR_YIELD, 0, NULL);
 
   saved = cg_enter_block(l, ir_op_at(m, branch)->blocks[1]);
-  res_op1(l, IR_BAR_ARRIVE, start);
+  if (alone)
+    res_op1(l, IR_BAR_ARRIVE, start);
   set_regs(l, 1, false);
   in = cg_enter_if(l, r->leads);
   each_tile(l, body, produce_block);
   cg_leave_if(l, in);
   cg_leave_block(l, saved, IR_YIELD, 0, NULL);
+  /* Nobody leaves while others still load into its memory, or arrive there. */
+  if (!alone)
+    meet_cluster(l);
 }

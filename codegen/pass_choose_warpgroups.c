@@ -8,10 +8,13 @@
  * the reason. A kernel is taken whole: its dots meet in registers, whose layouts the instructions
  * fix.
  *
+ * Where the knob `cluster` asks for clusters, they lie along the axis of the grid along which they
+ * share most, or that of the knob `cluster_axis`.
+ *
  * Warpgroups lie along the rows of a dot first; as many as its accumulator needs at 128 registers
  * a thread, at least two where there are rows for them. */
 #include "base/check.h"
-#include "codegen/box.h"
+#include "codegen/cluster.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
 
@@ -245,6 +248,45 @@ static const char *check(struct chooser *c, int64_t asked, struct cg_warps *w) {
   return c->dots.n ? check_room(c, w) : "it has no dot";
 }
 
+/* Bytes that the blocks of a cluster along the axis share. */
+static int64_t shared_bytes(struct chooser *c, int64_t blocks, uint32_t axis) {
+  struct ir_module *m = c->m;
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < c->loads.n; i++) {
+    struct ir_type t = ir_type_of(m, ir_op_at(m, c->loads.at[i])->out[0]);
+    struct cg_box box;
+    struct cg_share share;
+    if (!cg_box_of(m, c->intervals, c->loads.at[i], &box) &&
+        cg_is_shared(m, c->loads.at[i], &box, blocks, axis, &share))
+      bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+  }
+  return bytes;
+}
+
+/* NULL, or why there are no such clusters. By default they lie where they share most. */
+static const char *choose_cluster(struct chooser *c, int64_t blocks) {
+  struct ir_module *m = c->m;
+  int64_t asked = cg_knob_get(m, CG_KNOB_CLUSTER_AXIS), most = 0;
+  if (asked >= (int64_t)m->n_grid)
+    return arena_printf(c->a, "`cluster_axis` is %lld, and its grid has %u", (long long)asked,
+                        m->n_grid);
+  for (uint32_t axis = 0; axis < m->n_grid; axis++) {
+    int64_t bytes = asked == CG_AUTO || asked == axis ? shared_bytes(c, blocks, axis) : 0;
+    if (bytes > most)
+      cg_knob_put(m, CG_KNOB_CLUSTER_AXIS, axis);
+    most = bytes > most ? bytes : most;
+  }
+  if (most)
+    return NULL;
+  return asked == CG_AUTO
+             ? "neighbours along no axis of its grid load the same tile, in shares of whole boxes "
+               "or 8 rows"
+             : arena_printf(c->a,
+                            "neighbours along axis %lld of its grid load no tile in common, in "
+                            "shares of whole boxes or 8 rows",
+                            (long long)asked);
+}
+
 static void add_role(struct ir_module *m, const char *name, uint32_t warps, uint32_t regs) {
   struct ir_role r = {.name = symtab_get(m->syms, name), .warps = warps, .regs = regs};
   VEC_PUSH(m->arena, &m->roles, r);
@@ -304,13 +346,22 @@ static bool is_arranged(struct ir_module *m) {
   return false;
 }
 
+static void refuse_cluster(struct chooser *c, struct ir_pass_ctx *ctx, const char *why) {
+  cg_error(c->m, ctx->diags, c->dots.n ? c->dots.at[0] : (struct ir_op){0}, DIAG_CONFIG,
+           "schedule `cluster` = %lld: %s", (long long)cg_knob_get(c->m, CG_KNOB_CLUSTER), why);
+}
+
 bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
   const struct cg_target *t = cg_target_of(m);
   int64_t asked = cg_knob_get(m, CG_KNOB_WARPGROUPS);
   struct chooser c = {.m = m, .a = ctx->scratch};
   const char *why = NULL;
-  if (asked == 0 || (asked == CG_AUTO && is_arranged(m)))
-    return true;
+  bool clusters = cg_knob_get(m, CG_KNOB_CLUSTER) > 1;
+  if (asked == 0 || (asked == CG_AUTO && is_arranged(m))) {
+    if (clusters)
+      refuse_cluster(&c, ctx, "its warps all do the same, by `warpgroups` = 0 or another knob");
+    return !clusters;
+  }
   c.uses = cg_collect_uses(m, c.a);
   c.intervals = ir_find_intervals(m, c.a);
   ir_walk(m, m->body, list, &c);
@@ -318,6 +369,10 @@ bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, boo
   if (!(t->features & CG_WGMMA) || !(t->features & CG_TMA))
     why = arena_printf(c.a, "%s has no matrix unit of warpgroups", t->name);
   why = why ? why : check(&c, asked, w);
+  if (clusters && (why || (why = choose_cluster(&c, cg_knob_get(m, CG_KNOB_CLUSTER))))) {
+    refuse_cluster(&c, ctx, why);
+    return false;
+  }
   if (why && asked == CG_AUTO)
     return true;
   if (why) {

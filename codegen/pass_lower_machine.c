@@ -56,7 +56,7 @@ static struct ir_op open_prologue(struct lower *l) {
 }
 
 /* a / b and a % b of counts known to be positive. */
-static struct ir_val quotient(struct lower *l, struct ir_val a, struct ir_val b) {
+struct ir_val cg_quotient(struct lower *l, struct ir_val a, struct ir_val b) {
   int64_t c;
   if (cg_is_const(l, b, &c) && c == 1)
     return a;
@@ -70,35 +70,64 @@ static struct ir_val remainder_of(struct lower *l, struct ir_val a, struct ir_va
   return ir_build1(&l->b, IR_MOD, ir_scalar(DT_S32), 2, (struct ir_val[]){a, b});
 }
 
-/* Grid indices of tile `id`. The last axis from 2 on is the slowest; then groups of `group` rows
- * of axis 0; in a group axis 0 is the fastest. With group = 1 axis 1 is the fastest. */
+struct expr cg_grid_size(struct lower *l, uint32_t axis) {
+  struct ir_module *m = l->m;
+  struct expr e = m->grid[axis];
+  if (l->roles && l->roles->blocks > 1 && l->roles->axis == axis)
+    e = expr_op2(&m->exprs, EXPR_CDIV, e, expr_const(&m->exprs, l->roles->blocks));
+  return e;
+}
+
+/* From the index of a cluster to that of its block's tile. A block whose tile would lie outside
+ * stands at the last one inside. */
+static struct ir_val own_index(struct lower *l, struct ir_val index) {
+  struct ir_module *m = l->m;
+  struct cg_roles *r = l->roles;
+  struct expr size = m->grid[r->axis];
+  index = cg_add(l, cg_muli(l, index, r->blocks), r->rank);
+  r->has_tile = (struct ir_val){0};
+  if (ir_expr_divisor(m, size) % r->blocks == 0)
+    return index;
+  struct ir_val n = cg_launch_s32(l, size);
+  r->has_tile = cg_cmp(l, IR_LT, index, n);
+  return cg_op2(l, IR_MIN, index, cg_op2(l, IR_SUB, n, cg_s32(l, 1)));
+}
+
+/* Grid indices of tile `id`, a cluster's where there are such. The last axis from 2 on is the
+ * slowest; then groups of `group` rows of axis 0; in a group axis 0 is the fastest. With group = 1
+ * axis 1 is the fastest. */
 static void lower_grid(struct lower *l, const struct ir_val *grid_args, struct ir_val id) {
   struct ir_module *m = l->m;
   int64_t group = cg_knob_get(m, CG_KNOB_GROUP);
   struct ir_val index[IR_MAX_GRID], size[IR_MAX_GRID] = {{0}};
   for (uint32_t i = 0; i < m->n_grid; i++)
-    size[i] = cg_launch_s32(l, m->grid[i]);
+    size[i] = cg_launch_s32(l, cg_grid_size(l, i));
+  bool clusters = l->roles && l->roles->blocks > 1;
+  if (clusters && l->roles->axis == 0)
+    group = group > l->roles->blocks ? group / l->roles->blocks : 1;
   for (uint32_t i = m->n_grid; i-- > 2;) {
     struct ir_val plane = size[0];
     for (uint32_t k = 1; k < i; k++)
       plane = cg_mul(l, plane, size[k]);
-    index[i] = quotient(l, id, plane);
+    index[i] = cg_quotient(l, id, plane);
     id = remainder_of(l, id, plane);
   }
   if (m->n_grid == 1) {
     index[0] = id;
   } else if (group <= 1) {
-    index[0] = quotient(l, id, size[1]);
+    index[0] = cg_quotient(l, id, size[1]);
     index[1] = remainder_of(l, id, size[1]);
   } else {
     struct ir_val band = cg_muli(l, size[1], group);
-    struct ir_val first = cg_muli(l, quotient(l, id, band), group);
+    struct ir_val first = cg_muli(l, cg_quotient(l, id, band), group);
     struct ir_val most = cg_s32(l, group);
     struct ir_val rows = cg_op2(l, IR_MIN, cg_op2(l, IR_SUB, size[0], first), most);
     struct ir_val in_band = remainder_of(l, id, band);
     index[0] = cg_add(l, first, remainder_of(l, in_band, rows));
-    index[1] = quotient(l, in_band, rows);
+    index[1] = cg_quotient(l, in_band, rows);
   }
+  if (clusters)
+    index[l->roles->axis] = own_index(l, index[l->roles->axis]);
   for (uint32_t i = 0; i < m->n_grid; i++)
     cg_set_scalar(l, grid_args[i], cg_cast(l, index[i], DT_INDEX));
 }
@@ -124,10 +153,10 @@ void cg_bind_entry(struct lower *l, struct ir_block entry, struct ir_val id) {
   lower_grid(l, body->args.at + k, id);
 }
 
-static struct expr grid_size(struct ir_module *m) {
-  struct expr e = m->grid[0];
-  for (uint32_t i = 1; i < m->n_grid; i++)
-    e = expr_op2(&m->exprs, EXPR_MUL, e, m->grid[i]);
+static struct expr grid_size(struct lower *l) {
+  struct expr e = cg_grid_size(l, 0);
+  for (uint32_t i = 1; i < l->m->n_grid; i++)
+    e = expr_op2(&l->m->exprs, EXPR_MUL, e, cg_grid_size(l, i));
   return e;
 }
 
@@ -160,7 +189,7 @@ bool cg_pass_lower_machine(struct ir_module *m, struct ir_pass_ctx *ctx, bool *c
   ir_remove(m, marker);
   m->body = l.top.block;
   m->stage = IR_MACHINE_STAGE;
-  cg_fill_recipe(&l, grid_size(m));
+  cg_fill_recipe(&l, grid_size(&l));
   *changed = true;
   return !l.failed;
 }

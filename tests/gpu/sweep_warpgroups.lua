@@ -74,6 +74,29 @@ for _, staging in ipairs {1, 2, 3, 4} do
   add {shape = {M = 376, N = 520, K = 72}, set = {BM = 256, BN = 128, BK = 32},
        schedule = {warpgroups = 2, staging = staging}}
 end
+-- clusters that share an operand: along either axis, all layouts, tails, odd numbers of tiles, one or
+-- several tiles a block, epilogues
+for axis = 0, 1 do
+  for _, A in ipairs {"row", "col"} do
+    for _, B in ipairs {"row", "col"} do
+      add {shape = {M = 384, N = 384, K = 136}, layout = {A = A, B = B},
+           set = {BM = 128, BN = 128, BK = 64},
+           schedule = {warpgroups = 2, cluster = 2, cluster_axis = axis}}
+    end
+  end
+  for _, s in ipairs {{1, 2, 136, 264}, {2, 2, 136, 264}, {5, 2, 296, 1800}, {3, 4, 296, 1800}} do
+    add {shape = {M = s[3], N = s[4], K = 72}, absent = none, set = {BM = 64, BN = 64, BK = 32},
+         schedule = {warpgroups = 1, stages = s[1], cluster = s[2], cluster_axis = axis, group = 4}}
+  end
+  add {shape = {M = 392, N = 136, K = 72}, set = {BM = 192, BN = 48, BK = 32}, absent = none,
+       schedule = {warpgroups = 3, cluster = 3, cluster_axis = axis}}
+  add {shape = {M = 136, N = 200, K = 1000}, absent = none, set = {BM = 64, BN = 64, BK = 64},
+       schedule = {warpgroups = 1, split_k = 3, cluster = 2, cluster_axis = axis}}
+  add {shape = {M = 72, N = 63, K = 72}, set = {BM = 64, BN = 32, BK = 64},
+       schedule = {warpgroups = 1, cluster = 2, cluster_axis = axis}}
+end
+add {shape = {M = 8, N = 8, K = 8}, set = {BM = 128, BN = 256, BK = 64},
+     schedule = {warpgroups = 2, cluster = 2}}
 
 -- a product's loop in parts (row 9)
 for _, parts in ipairs {2, 3, 8} do
@@ -107,6 +130,8 @@ local shapes = {
   {shape = {M = 72, N = 264, K = 40}, set = {BM = 64, BN = 64, BK = 32},
        schedule = {warpgroups = 1},
    const = {T = f16}, seed = 1},
+  {shape = {M = 328, N = 136, K = 72}, set = {BM = 64, BN = 64, BK = 32},
+       schedule = {warpgroups = 1, cluster = 2}, seed = 2},
 }
 
 -- Two products that share their left operand.
@@ -153,6 +178,8 @@ kernels.once = kernel {
          schedule = {warpgroups = 2}},
     {shape = {M = 64, N = 64, K = 24}, set = {BM = 64, BN = 64, BK = 32},
          schedule = {warpgroups = 1}},
+    {shape = {M = 200, N = 136, K = 24}, set = {BM = 64, BN = 64, BK = 32},
+         schedule = {warpgroups = 1, cluster = 2, cluster_axis = 0}},
   },
   args = {tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), out("C", f32, "M", "N")},
   body = function(a, d, c, i, j)
@@ -169,6 +196,10 @@ kernels.batched = kernel {
     {shape = {B = 2, M = 72, N = 64, K = 64}, set = {BM = 64, BN = 64, BK = 64},
          schedule = {warpgroups = 1},
      stride = {A = {4608, 1, 72}}},
+    {shape = {B = 3, M = 200, N = 136, K = 72}, set = {BM = 64, BN = 64, BK = 64},
+         schedule = {warpgroups = 1, cluster = 2}},
+    {shape = {B = 3, M = 200, N = 136, K = 72}, set = {BM = 64, BN = 64, BK = 64},
+         schedule = {warpgroups = 1, cluster = 2, cluster_axis = 2}},
   },
   args = {tensor("A", "T", "B", "M", "K"), tensor("W", "T", "B", "N", "K"), out("C", "T", "B",
     "M", "N")},

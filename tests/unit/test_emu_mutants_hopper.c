@@ -1,10 +1,12 @@
-/* Mutants of the modules for Hopper in tests/machine: each synchronisation in turn deleted or
+/* Mutants of the modules for Hopper in tests/machine, and of products that were lowered for
+ * clusters: each synchronisation in turn deleted or
  * weakened. Each is noticed by the verifier, by the emulator in some mode or by wrong results, or
  * it is listed in tests/machine/mutants_equivalent.txt with the reason why it does no harm.
  * KILN_MUTANTS=1 prints all of them, and what noticed them. */
 #include "help_hopper.h"
 
 #include "base/str.h"
+#include "help_cg.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +55,8 @@ static const struct mutant mutants[] = {
     {"res pipe", "arrivals = 128", "arrivals = 160"},
     {"slot_fill", NULL, NULL},
     {"tma_load", ", %3 {multicast", ", %2 {multicast"},
+    {"tma_load", " {multicast = 1}", ""},
+    {"slot_release", ", %", "; , %"},
     {"res bar", "threads = 128", "threads = 96"},
     {"res bar", "threads = 128", "threads = 160"},
     {"res bar", "threads = 256", "threads = 224"},
@@ -113,13 +117,12 @@ static bool is_listed(const char *name) {
   return strstr(listed, line) != NULL;
 }
 
-/* Every mutant of one module, on each of the cases. */
-static void mutants_of(const struct hopper_case *cases, uint32_t n_cases) {
+/* Every mutant of one text, on each of the cases. */
+static void mutants_of_text(const char *text, const struct hopper_case *cases, uint32_t n_cases) {
   struct help_arena h;
   char how[300] = "", name[200];
   uint32_t n = 0, alive = 0, wrong = 0;
   help_arena_init(&h);
-  const char *text = hopper_text(&h.arena, cases[0].name);
   for (uint32_t k = 0; k < sizeof mutants / sizeof *mutants; k++)
     for (uint32_t place = 0;; place++, n++) {
       const char *changed = mutate(&h.arena, text, &mutants[k], place);
@@ -144,6 +147,48 @@ static void mutants_of(const struct hopper_case *cases, uint32_t n_cases) {
   arena_free(&h.arena);
   assert_true(n > 15);
   assert_int_equal(wrong, 0);
+}
+
+static void mutants_of(const struct hopper_case *cases, uint32_t n_cases) {
+  struct help_arena h;
+  help_arena_init(&h);
+  mutants_of_text(hopper_text(&h.arena, cases[0].name), cases, n_cases);
+  arena_free(&h.arena);
+}
+
+/* The same of a product's machine code, lowered for shapes like the case's. */
+static void mutants_of_lowered(const struct hopper_case *c, const char *knobs) {
+  static const struct cg_gemm product = {.t = DT_BF16, .bm = 64, .bn = 64, .bk = 32};
+  struct cg_test t;
+  struct strbuf tile = {0}, text = {0};
+  struct help_arena h;
+  help_arena_init(&h);
+  tile.arena = text.arena = &h.arena;
+  cg_gemm_text(&tile, &product);
+  cg_test_begin(&t, sb_str(&tile));
+  const char *dims = arena_printf(&h.arena, "M=%d,N=%d,K=%d", (int)c->m, (int)c->n, (int)c->k);
+  cg_test_args(&t, dims, "", 0, 1);
+  if (!cg_test_lower(&t, "sm_90a", knobs))
+    fail_msg("%s", cg_test_messages(&t));
+  ir_print(t.machine, (struct ir_print_options){0}, &text);
+  mutants_of_text(sb_str(&text), c, 1);
+  cg_test_end(&t);
+  arena_free(&h.arena);
+}
+
+/* Odd numbers of tiles along the cluster's axis, more of them than blocks. */
+static void rows_shared(void **state) {
+  (void)state;
+  mutants_of_lowered(
+      &(struct hopper_case){.name = "lowered, shared along axis 0", .m = 136, .n = 136, .k = 136},
+      "warpgroups=1,stages=2,cluster=2,cluster_axis=0");
+}
+
+static void columns_shared(void **state) {
+  (void)state;
+  mutants_of_lowered(
+      &(struct hopper_case){.name = "lowered, shared along axis 1", .m = 72, .n = 264, .k = 136},
+      "warpgroups=1,stages=2,cluster=2,cluster_axis=1");
 }
 
 static void gemm(void **state) {
@@ -184,9 +229,10 @@ static void role_to_role(void **state) {
 int main(void) {
   read_list();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gemm),      cmocka_unit_test(gemm_split),
-      cmocka_unit_test(attention), cmocka_unit_test(attention_causal),
-      cmocka_unit_test(multicast), cmocka_unit_test(role_to_role),
+      cmocka_unit_test(gemm),        cmocka_unit_test(gemm_split),
+      cmocka_unit_test(attention),   cmocka_unit_test(attention_causal),
+      cmocka_unit_test(multicast),   cmocka_unit_test(role_to_role),
+      cmocka_unit_test(rows_shared), cmocka_unit_test(columns_shared),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(listed);

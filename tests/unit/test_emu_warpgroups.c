@@ -76,6 +76,13 @@ static void refusals_say_why(void **state) {
       {.set = {"warpgroups=3", "BM=128", "BN=128"}, .why = "128 x 128 is not cut into"},
       {.set = {"warpgroups=1", "BM=256", "BN=128"}, .why = "256 x 128 is not cut into"},
       {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=33"}, .why = "multiples of 16 bytes"},
+      {.set = {"cluster=2", "BM=128"}, .target = "sm_90", .why = "`cluster` = 2: sm_90 has no"},
+      {.set = {"cluster=2", "warpgroups=0"}, .why = "its warps all do the same"},
+      {.set = {"cluster=2", "threads=128"}, .why = "its warps all do the same"},
+      {.set = {"cluster=2", "BM=128", "BN=128"}, .consts = {"T=f32"}, .why = "not of bf16"},
+      {.set = {"cluster=2", "cluster_axis=2"}, .why = "`cluster_axis` is 2, and its grid has 2"},
+      {.set = {"cluster=3", "BM=64", "BN=64"}, .why = "load the same tile, in shares of"},
+      {.set = {"cluster=3", "cluster_axis=1", "BM=64"}, .why = "along axis 1 of its grid load no"},
       {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=0"}, .why = "has no elements"},
   };
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
