@@ -74,8 +74,8 @@ for _, staging in ipairs {1, 2, 3, 4} do
   add {shape = {M = 376, N = 520, K = 72}, set = {BM = 256, BN = 128, BK = 32},
        schedule = {warpgroups = 2, staging = staging}}
 end
--- clusters that share an operand: along either axis, all layouts, tails, odd numbers of tiles, one or
--- several tiles a block, epilogues
+-- clusters that share an operand: along either axis, all layouts, tails, odd numbers of tiles, one
+-- or several tiles a block, epilogues
 for axis = 0, 1 do
   for _, A in ipairs {"row", "col"} do
     for _, B in ipairs {"row", "col"} do
