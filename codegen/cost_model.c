@@ -2,9 +2,9 @@
  *
  * Before: a tile module after the tile pipeline. It is lowered as far as its paths, instructions
  * and slots are known, and what stands in its body is added up; nothing else of the kernel counts.
- * After: microseconds, and what they are made of, or why the model says nothing: a kernel without
- * dots, one that does not become warp-specialised, loops whose iterations are known on the device
- * alone.
+ * After: microseconds, and what they are made of, or why the model says nothing: a kernel that does
+ * not become warp-specialised, loops that compute more than products, or whose iterations are known
+ * on the device alone.
  *
  *   program  its matrix instructions, the reads of shared memory that these make, and the bytes of
  *            its loads from L2 overlap: the longest of the three counts whole, the others in part
@@ -72,9 +72,18 @@ static void add_dot(struct model *x, struct ir_op o, double times) {
   struct cg_wgmma_cut c = cg_wgmma_cut(acc.dim[0], acc.dim[1], w);
   double steps = (double)a.dim[1] * dtype_bits((enum dtype)a.dtype) / 8 / INST_K_BYTES;
   double insts = times * steps * (double)x->groups * c.blocks * c.atoms;
-  bool from_regs = str_eq(cg_attr_word(m, o, IR_ATTR_a_path), "regs");
+  bool from_regs = cg_has_a_in_registers(m, o);
   x->matrix += insts * (c.n + INST_COLS) / 2;
   x->smem += insts * INST_K_BYTES * ((from_regs ? 0 : 64) + c.n) / SMEM_BYTES;
+}
+
+/* Does it take time of its own beside products and what moves for them? In a loop that is no
+ * matter of the program's ends. */
+static bool computes(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  return n->opcode != IR_DOT && n->opcode != IR_LOAD && n->opcode != IR_TRANSPOSE &&
+         n->opcode != IR_RESHAPE && n->opcode != IR_FOR && n->n_out &&
+         ir_type_of(m, n->out[0]).kind == IR_TILE;
 }
 
 /* The argument behind a view. */
@@ -105,6 +114,8 @@ static void add_block(struct model *x, struct ir_block b, double times) {
   IR_EACH_OP (m, b, o) {
     const struct ir_opnode *n = ir_op_at(m, o);
     double inside = times;
+    if (computes(m, o) && ir_block_at(m, b)->parent.id)
+      x->why = "it computes more than products in a loop";
     if (n->opcode == IR_DOT)
       add_dot(x, o, times);
     if (n->opcode == IR_LOAD || n->opcode == IR_STORE) {
@@ -117,11 +128,11 @@ static void add_block(struct model *x, struct ir_block b, double times) {
     if (n->opcode == IR_FOR) {
       int64_t trips = trips_of(x, o);
       if (trips < 0)
-        x->why = "how often a loop runs is known on the device alone";
+        x->why = "it is known on the device alone how often a loop runs";
       inside *= (double)trips;
       x->iters += inside;
     } else if (n->n_blocks) {
-      x->why = "what it computes depends on data";
+      x->why = "it branches on data";
     }
     for (uint32_t i = 0; i < n->n_blocks && !x->why; i++)
       add_block(x, n->blocks[i], inside);

@@ -39,7 +39,7 @@ enum kiln_status __wrap_kiln_context_new(const struct kiln_context_options *opt,
   if (st != KILN_OK)
     return st;
   rt_use_cuda(rt, &fake_cuda);
-  rt_use_nvrtc(rt, &fake_nvrtc, 13, 0);
+  rt_use_nvrtc(rt, &fake_compiler, 13, 0);
   rt_use_cublas(rt, NULL, NULL);
   rt_use_nvml(rt, NULL);
   return st;

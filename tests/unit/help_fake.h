@@ -53,8 +53,8 @@ struct fake_gpu {
 };
 extern struct fake_gpu fake;
 extern const struct cuda_api fake_cuda;
-/* help_fake_nvrtc.c: a compiler that takes every source, for kernels named `twice`. */
-extern const struct nvrtc_api fake_nvrtc;
+/* help_fake_compiler.c: a compiler that takes every source, for kernels named `twice`. */
+extern const struct nvrtc_api fake_compiler;
 
 void help_fake_start(void);
 /* Nothing is left alive on the fake GPU. */

@@ -108,7 +108,7 @@ static void start(struct fixture *f) {
   help_api_start(&f->t, NULL);
   assert_int_equal(api_runtime(f->t.ctx, &rt), KILN_OK);
   rt_use_cuda(rt, &fake_cuda);
-  rt_use_nvrtc(rt, &fake_nvrtc, 13, 0);
+  rt_use_nvrtc(rt, &fake_compiler, 13, 0);
   rt_use_cublas(rt, NULL, NULL);
   rt_use_nvml(rt, NULL);
   f->file = help_api_load(&f->t, "twice.lua", text);

@@ -53,14 +53,14 @@ static nvrtcResult n_log(nvrtcProgram p, char *out) {
   memcpy(out, nvrtc_log, sizeof nvrtc_log);
   return NVRTC_SUCCESS;
 }
-const struct nvrtc_api fake_nvrtc = {.nvrtcVersion = n_version,
-                                     .nvrtcGetErrorString = n_error,
-                                     .nvrtcCreateProgram = n_create,
-                                     .nvrtcDestroyProgram = n_destroy,
-                                     .nvrtcCompileProgram = n_compile,
-                                     .nvrtcGetCUBINSize = n_size,
-                                     .nvrtcGetCUBIN = n_get,
-                                     .nvrtcGetPTXSize = n_size,
-                                     .nvrtcGetPTX = n_get,
-                                     .nvrtcGetProgramLogSize = n_log_size,
-                                     .nvrtcGetProgramLog = n_log};
+const struct nvrtc_api fake_compiler = {.nvrtcVersion = n_version,
+                                        .nvrtcGetErrorString = n_error,
+                                        .nvrtcCreateProgram = n_create,
+                                        .nvrtcDestroyProgram = n_destroy,
+                                        .nvrtcCompileProgram = n_compile,
+                                        .nvrtcGetCUBINSize = n_size,
+                                        .nvrtcGetCUBIN = n_get,
+                                        .nvrtcGetPTXSize = n_size,
+                                        .nvrtcGetPTX = n_get,
+                                        .nvrtcGetProgramLogSize = n_log_size,
+                                        .nvrtcGetProgramLog = n_log};
