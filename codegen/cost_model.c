@@ -69,7 +69,7 @@ static void add_dot(struct model *x, struct ir_op o, double times) {
   struct ir_type a = ir_type_of(m, n->in[0]), acc = ir_type_of(m, n->in[2]);
   const struct ir_attr *warps = ir_get_attr(m, o, IR_ATTR_warps);
   struct cg_warps w = {(uint32_t)warps->ints[0], (uint32_t)warps->ints[1]};
-  struct cg_wgmma_cut c = cg_wgmma_cut(acc.dim[0], acc.dim[1], w);
+  struct cg_wgmma_cut c = cg_wgmma_cut(acc.dim[0], acc.dim[1], w, acc.dtype == DT_S32);
   double steps = (double)a.dim[1] * dtype_bits((enum dtype)a.dtype) / 8 / INST_K_BYTES;
   double insts = times * steps * (double)x->groups * c.blocks * c.atoms;
   bool from_regs = cg_has_a_in_registers(m, o);

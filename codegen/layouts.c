@@ -94,7 +94,7 @@ struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint
 
 /* ---- wgmma ---- */
 
-struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w) {
+struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w, bool integers) {
   struct cg_wgmma_cut c = {0};
   int64_t groups = w.rows / 4, wide = w.cols ? cols / w.cols : 0;
   if (!groups || w.rows % 4 || rows % (64 * groups) || !wide || cols % w.cols)
@@ -103,13 +103,15 @@ struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w) 
   c.atoms = (uint32_t)ceil_div(wide, 256);
   if (wide % (8 * (int64_t)c.atoms) == 0)
     c.n = (uint32_t)(wide / c.atoms);
+  if (integers && c.n > 32 && c.n % 16)
+    c.n = 0;
   return c;
 }
 
 /* PTX: warp w of the group, g = lane / 4, t = lane % 4; d0,d1: row 16w + g, cols 2t,2t+1; d2,d3:
  * row + 8; then 8 columns on. */
 struct layout *cg_layout_wgmma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w) {
-  struct cg_wgmma_cut c = cg_wgmma_cut(rows, cols, w);
+  struct cg_wgmma_cut c = cg_wgmma_cut(rows, cols, w, false);
   struct layout *l = layout_new(a, 2, (int64_t[]){rows, cols});
   KILN_ASSERT(c.n);
   add1(a, l, LAYOUT_REG, 2, 1, 1);

@@ -37,13 +37,14 @@ struct layout *cg_layout_mma_a(struct arena *a, int64_t rows, int64_t cols, uint
 struct layout *cg_layout_mma_b(struct arena *a, int64_t rows, int64_t cols, uint32_t steps,
                                struct cg_warps w, const struct cg_mma_atom *x);
 
-/* How instructions of warpgroups (wgmma, 64 rows, n columns, n a multiple of 8 up to 256) lie over
- * a tile: w.rows / 4 warpgroups along the rows, w.cols along the columns; each has `blocks` times
- * 64 adjacent rows, `atoms` times n columns. n = 0: they do not fit; nothing is padded. */
+/* How instructions of warpgroups (wgmma, 64 rows, n columns, n a multiple of 8 up to 256; where
+ * they sum integers, above 32 of 16) lie over a tile: w.rows / 4 warpgroups along the rows, w.cols
+ * along the columns; each has `blocks` times 64 adjacent rows, `atoms` times n columns. n = 0: they
+ * do not fit; nothing is padded. */
 struct cg_wgmma_cut {
   uint32_t blocks, atoms, n;
 };
-struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w);
+struct cg_wgmma_cut cg_wgmma_cut(int64_t rows, int64_t cols, struct cg_warps w, bool integers);
 /* PTX ISA, "Register Fragments for wgmma": D; registers of one instruction are adjacent. */
 struct layout *cg_layout_wgmma_acc(struct arena *a, int64_t rows, int64_t cols, struct cg_warps w);
 /* The same, A of elements of `bits` bits in registers, over [rows, k]; steps of an instruction's k

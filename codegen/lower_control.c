@@ -39,7 +39,7 @@ static bool is_first_made(const struct lower *l, const struct cg_carried *c, uin
     return false;
   struct cg_use use = l->uses.list.at[l->uses.first[c->args[i].id]];
   return ir_op_at(l->m, use.op)->opcode == IR_DOT && use.operand == 2 &&
-         cg_is_wgmma(l->m, use.op) &&
+         cg_is_wgmma(l->m, use.op) && !cg_wgmma_promotes(l->m, use.op) &&
          ir_op_at(l->m, use.op)->block.id == ir_value_at(l->m, c->args[i])->block.id;
 }
 

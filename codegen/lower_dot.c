@@ -23,15 +23,41 @@ static void open_operand(struct lower *l, struct cg_dot *d, int i) {
   d->k_inner[i] = i == 0;
 }
 
+/* Is v a fragment that op o, in its block, alone reads? */
+static bool is_own(struct lower *l, struct ir_val v, struct ir_block b) {
+  const struct ir_value *x = ir_value_at(l->m, v);
+  struct ir_block home = x->def.id ? ir_op_at(l->m, x->def)->block : x->block;
+  return l->val[v.id].kind == CG_LV_FRAG && l->uses.count[v.id] == 1 && home.id == b.id;
+}
+
+/* The fragment that v, read here alone, is computed from, register by register, and that nothing
+ * else reads: v may take its place. 0: none. */
+static uint32_t own_source(struct lower *l, struct ir_val v, struct ir_block b) {
+  struct ir_module *m = l->m;
+  struct ir_op def = ir_value_at(m, v)->def;
+  if (l->val[v.id].kind != CG_LV_INLINE || l->uses.count[v.id] != 1 || !def.id ||
+      ir_op_at(m, def)->block.id != b.id || !cg_is_elementwise(ir_op_at(m, def)->opcode))
+    return 0;
+  for (uint32_t i = 0; i < ir_op_at(m, def)->n_in; i++) {
+    struct ir_val in = ir_op_at(m, def)->in[i];
+    if (ir_type_of(m, in).kind == IR_TILE && cg_layout_of(l, in) == cg_layout_of(l, v) &&
+        ir_type_eq(ir_type_of(m, in), ir_type_of(m, v)) && is_own(l, in, b))
+      return l->val[in.id].frag;
+  }
+  return 0;
+}
+
 uint32_t cg_open_acc(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   struct ir_val v = ir_op_at(m, o)->in[2];
-  const struct ir_value *x = ir_value_at(m, v);
-  struct ir_block home = x->def.id ? ir_op_at(m, x->def)->block : x->block;
-  if (l->val[v.id].kind == CG_LV_FRAG && l->uses.count[v.id] == 1 &&
-      home.id == ir_op_at(m, o)->block.id)
+  struct ir_block b = ir_op_at(m, o)->block;
+  if (is_own(l, v, b))
     return l->val[v.id].frag;
-  uint32_t layout = cg_layout_of(l, ir_op_at(m, o)->out[0]);
+  uint32_t layout = cg_layout_of(l, ir_op_at(m, o)->out[0]), own = own_source(l, v, b);
+  if (own && cg_layout_of(l, v) == layout) {
+    cg_fill_frag(l, own, v, layout);
+    return own;
+  }
   uint32_t acc = cg_new_frag(l, "acc", ir_type_of(m, v), layout);
   cg_fill_frag(l, acc, v, layout);
   return acc;

@@ -1,13 +1,16 @@
 /* Dots on the matrix unit of warpgroups: operands in shared memory as the tensor memory unit left
  * them, or the left one in registers; the accumulator in registers.
  *
- * Descriptors (PTX ISA, "Shared Memory Matrix Layout"), in steps of 16 of k, of 16-bit elements:
- *   K-major    a step is 32 bytes on in a panel of 64 (32, 16) of k, then the next panel; 64 rows
- *              or n columns on are that many rows of the panel
- *   MN-major   a step is 16 rows on; 64 rows or columns are a panel
+ * Descriptors (PTX ISA, "Shared Memory Matrix Layout"), in steps of an instruction's k, 32 bytes:
+ *   K-major    a step is 32 bytes on in a panel of 128 (64, 32) bytes of k, then the next panel; 64
+ *              rows or n columns on are that many rows of the panel
+ *   MN-major   of 16-bit elements: a step is 16 rows on; 64 rows or columns are a panel
  *
  * A in registers is a fragment of its own layout (cg_layout_wgmma_a); while the dot is in flight
  * nobody writes it.
+ *
+ * Where sums are promoted, CG_PROMOTE_K of k are summed in a fragment that starts at nothing, and
+ * that is added to the accumulator when they are done.
  *
  * A dot that a loop carries to itself stays in flight while the next iteration waits for its slots:
  * one group is left open, and the slots of the iteration before are released. Others are waited for
@@ -15,7 +18,7 @@
 #include "base/check.h"
 #include "codegen/lower.h"
 
-#define STEP 16
+#define STEP_BYTES 32
 
 /* An operand: its descriptor at the slot, and what to add, in 16-byte units. */
 struct unit {
@@ -52,14 +55,14 @@ static struct unit open_unit(struct lower *l, struct ir_op dot, int i, struct ir
 /* The descriptor for step k, `mn` rows or columns on. */
 static struct ir_val desc_at(struct lower *l, const struct unit *u, struct ir_val k,
                              struct ir_val mn_index, int64_t mn) {
-  int64_t per = u->s->panel / STEP, panels = (u->s->inner + u->s->panel - 1) / u->s->panel;
+  int64_t step = cg_wgmma_k(u->s->dtype), per = u->s->panel / step,
+          panels = (u->s->inner + u->s->panel - 1) / u->s->panel;
   struct ir_val by;
   if (u->k_inner) {
-    int64_t map[4] = {per, STEP * dtype_bytes(u->s->dtype, 1) / 16, panels,
-                      u->s->outer * u->s->pitch / 16};
+    int64_t map[4] = {per, STEP_BYTES / 16, panels, u->s->outer * u->s->pitch / 16};
     by = cg_digits(l, k, 4, map);
   } else {
-    by = cg_muli(l, k, STEP * u->s->pitch / 16);
+    by = cg_muli(l, k, step * u->s->pitch / 16);
   }
   by = cg_add(l, by, cg_muli(l, mn_index, mn_bytes(u, mn) / 16));
   return cg_add(l, u->desc, by);
@@ -70,8 +73,10 @@ bool cg_is_zero_tile(const struct lower *l, struct ir_val v) {
   if (!def.id || ir_op_at(l->m, def)->opcode != IR_SPLAT)
     return false;
   struct ir_op c = ir_value_at(l->m, ir_op_at(l->m, def)->in[0])->def;
-  return c.id && ir_op_at(l->m, c)->opcode == IR_CONST &&
-         ir_get_attr(l->m, c, IR_ATTR_value)->f == 0;
+  if (!c.id || ir_op_at(l->m, c)->opcode != IR_CONST)
+    return false;
+  const struct ir_attr *a = ir_get_attr(l->m, c, IR_ATTR_value);
+  return dtype_is_float((enum dtype)ir_type_of(l->m, v).dtype) ? a->f == 0 : a->i == 0;
 }
 
 /* The accumulator, and whether it holds something yet. */
@@ -132,65 +137,117 @@ static void keep_flying(struct lower *l, struct ir_op dot) {
   }
 }
 
-void cg_dot_wgmma(struct lower *l, struct ir_op o) {
+/* A dot ready to be issued. */
+struct dot {
+  struct ir_op op;
+  struct cg_wgmma_cut cut;
+  struct unit a, b; /* a.s NULL: in registers */
+  uint32_t a_res;   /* buffer or fragment */
+  int64_t k, step;  /* of the dot, of an instruction */
+};
+
+static struct dot open_dot(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   const struct ir_attr *wa = ir_get_attr(m, o, IR_ATTR_warps);
   struct cg_warps w = {(uint32_t)wa->ints[0], (uint32_t)wa->ints[1]};
   struct ir_type a = ir_type_of(m, ir_op_at(m, o)->in[0]), c = ir_type_of(m, ir_op_at(m, o)->in[2]);
-  struct cg_wgmma_cut x = cg_wgmma_cut(c.dim[0], c.dim[1], w);
+  struct dot d = {.op = o, .cut = cg_wgmma_cut(c.dim[0], c.dim[1], w, false), .k = a.dim[1]};
   uint32_t along = w.rows / 4;
-  struct ir_val row = l->roles->group, col = cg_s32(l, 0), filled;
+  struct ir_val row = l->roles->group, col = cg_s32(l, 0);
   struct ir_builder saved = cg_enter_top(l);
   if (w.cols > 1) {
     row = cg_digits(l, l->roles->group, 4, (int64_t[]){along, 1, w.cols, 0});
     col = cg_digits(l, l->roles->group, 4, (int64_t[]){along, 0, w.cols, 1});
   }
   cg_leave_top(l, saved);
-  bool in_regs = cg_has_a_in_registers(m, o);
-  struct unit ua = {0};
-  uint32_t a_res;
-  if (in_regs) {
-    a_res = cg_materialize(l, ir_op_at(m, o)->in[0], "a");
+  d.step = cg_wgmma_k((enum dtype)a.dtype);
+  if (cg_has_a_in_registers(m, o)) {
+    d.a_res = cg_materialize(l, ir_op_at(m, o)->in[0], "a");
   } else {
-    ua = open_unit(l, o, 0, row, 64 * (int64_t)x.blocks);
-    a_res = ua.s->buf;
+    d.a = open_unit(l, o, 0, row, 64 * (int64_t)d.cut.blocks);
+    d.a_res = d.a.s->buf;
   }
-  struct unit ub = open_unit(l, o, 1, col, (int64_t)x.atoms * x.n);
-  uint32_t acc = open_acc(l, o, &filled), steps = (uint32_t)(a.dim[1] / STEP);
-  ir_build(&l->b, IR_WGMMA_FENCE, 0, NULL, 0, NULL);
+  d.b = open_unit(l, o, 1, col, (int64_t)d.cut.atoms * d.cut.n);
+  return d;
+}
+
+/* `steps` instructions' k from step `first` on into acc, which holds something if `filled`. */
+static void issue(struct lower *l, const struct dot *d, uint32_t acc, struct ir_val filled,
+                  struct ir_val first, uint32_t steps) {
+  struct ir_module *m = l->m;
   struct ir_builder out[3];
-  struct ir_val k = cg_each(l, steps, &out[0]);
-  struct ir_val block = cg_each(l, x.blocks, &out[1]), atom = cg_each(l, x.atoms, &out[2]);
-  struct ir_val in[4], later = cg_cmp(l, IR_GT, k, cg_s32(l, 0));
-  in[0] = cg_muli(l, block, x.atoms * (int64_t)x.n / 2);
-  in[0] = cg_add(l, in[0], cg_muli(l, atom, x.n / 2));
+  ir_build(&l->b, IR_WGMMA_FENCE, 0, NULL, 0, NULL);
+  struct ir_val s = cg_each(l, steps, &out[0]), k = cg_add(l, first, s);
+  struct ir_val block = cg_each(l, d->cut.blocks, &out[1]),
+                atom = cg_each(l, d->cut.atoms, &out[2]);
+  struct ir_val in[4], later = cg_cmp(l, IR_GT, s, cg_s32(l, 0));
+  in[0] = cg_muli(l, block, d->cut.atoms * (int64_t)d->cut.n / 2);
+  in[0] = cg_add(l, in[0], cg_muli(l, atom, d->cut.n / 2));
   /* A thread holds half of the elements of an instruction's k columns, block by block. */
-  in[1] = in_regs ? cg_add(l, cg_muli(l, block, a.dim[1] / 2), cg_muli(l, k, STEP / 2))
-                  : desc_at(l, &ua, k, block, 64);
-  in[2] = desc_at(l, &ub, k, atom, x.n);
+  in[1] = !d->a.s ? cg_add(l, cg_muli(l, block, d->k / 2), cg_muli(l, k, d->step / 2))
+                  : desc_at(l, &d->a, k, block, 64);
+  in[2] = desc_at(l, &d->b, k, atom, d->cut.n);
   in[3] = cg_op2(l, IR_OR, later, filled);
-  struct ir_op g = cg_res_op(l, IR_WGMMA, 3, (uint32_t[]){acc, a_res, ub.s->buf}, 4, in);
-  cg_set_word(m, g, IR_ATTR_shape, arena_printf(m->arena, "m64n%uk16", x.n));
-  if (!in_regs && !ua.k_inner)
+  struct ir_op g = cg_res_op(l, IR_WGMMA, 3, (uint32_t[]){acc, d->a_res, d->b.s->buf}, 4, in);
+  const char *shape = arena_printf(m->arena, "m64n%uk%lld", d->cut.n, (long long)d->step);
+  cg_set_word(m, g, IR_ATTR_shape, shape);
+  if (d->a.s && !d->a.k_inner)
     cg_set_int(m, g, IR_ATTR_trans_a, 1);
-  if (!ub.k_inner)
+  if (!d->b.k_inner)
     cg_set_int(m, g, IR_ATTR_trans_b, 1);
   for (int i = 2; i >= 0; i--)
     cg_end_each(l, out[i]);
-  struct cg_lval *v = &l->val[ir_op_at(m, o)->out[0].id];
+}
+
+/* Waits for all groups; what is computed from acc stays behind that. */
+static void finish(struct lower *l, uint32_t acc) {
+  wait_for(l, 0);
+  ir_set_res(l->m, ir_build(&l->b, IR_PIN, 0, NULL, 0, NULL), 1, &acc);
+}
+
+static uint32_t promote(struct lower *l, const struct dot *d) {
+  struct ir_module *m = l->m;
+  struct ir_type t = ir_type_of(m, ir_op_at(m, d->op)->in[2]);
+  uint32_t part = cg_new_frag(l, "part", t, cg_layout_of(l, ir_op_at(m, d->op)->out[0]));
+  uint32_t acc = cg_open_acc(l, d->op), steps = (uint32_t)(d->k / d->step);
+  uint32_t most = (uint32_t)(CG_PROMOTE_K / d->step), at_once = steps < most ? steps : most;
+  struct ir_builder chunks, regs;
+  struct ir_val chunk = cg_each(l, steps / at_once, &chunks), terms[2];
+  issue(l, d, part, cg_bool(l, false), cg_muli(l, chunk, at_once), at_once);
+  ir_build(&l->b, IR_WGMMA_COMMIT, 0, NULL, 0, NULL);
+  finish(l, part);
+  struct ir_val r = cg_each(l, cg_frag_elems(l, acc), &regs);
+  terms[0] = cg_fget(l, acc, r);
+  terms[1] = cg_fget(l, part, r);
+  struct ir_val sum = ir_build1(&l->b, IR_ADD, ir_scalar((enum dtype)t.dtype), 2, terms);
+  cg_fput(l, acc, r, 1, &sum);
+  cg_end_each(l, regs);
+  cg_end_each(l, chunks);
+  return acc;
+}
+
+void cg_dot_wgmma(struct lower *l, struct ir_op o) {
+  struct dot d = open_dot(l, o);
+  struct cg_lval *v = &l->val[ir_op_at(l->m, o)->out[0].id];
+  bool promotes = cg_wgmma_promotes(l->m, o), deferred = cg_is_deferred(l, o);
+  if (promotes) {
+    v->frag = promote(l, &d);
+  } else {
+    struct ir_val filled;
+    v->frag = open_acc(l, o, &filled);
+    issue(l, &d, v->frag, filled, cg_s32(l, 0), (uint32_t)(d.k / d.step));
+  }
   v->kind = CG_LV_FRAG;
-  v->frag = acc;
-  bool deferred = cg_is_deferred(l, o);
   if (deferred && joins_next(l, o))
     return;
-  ir_build(&l->b, IR_WGMMA_COMMIT, 0, NULL, 0, NULL);
+  if (!promotes)
+    ir_build(&l->b, IR_WGMMA_COMMIT, 0, NULL, 0, NULL);
   if (deferred) {
     keep_flying(l, o);
     return;
   }
-  wait_for(l, 0);
-  /* What is computed from the accumulator stays behind the wait. */
-  ir_set_res(m, ir_build(&l->b, IR_PIN, 0, NULL, 0, NULL), 1, &acc);
+  if (!promotes)
+    finish(l, v->frag);
   cg_release_feeds(l, o, false, cg_bool(l, true));
   cg_advance_feeds(l, o);
 }

@@ -281,7 +281,8 @@ bool cg_is_deferred(struct lower *l, struct ir_op dot) {
   if (v->block.id != b.id || v->index == 0 || l->uses.count[acc.id] != 1 ||
       l->uses.count[out.id] != 1)
     return false;
-  return yield->in[v->index - 1].id == out.id && keeps_operands(l, dot);
+  return yield->in[v->index - 1].id == out.id && !cg_wgmma_promotes(m, dot) &&
+         keeps_operands(l, dot);
 }
 
 void cg_settle_dots(struct lower *l, struct ir_block body, struct ir_val ran) {

@@ -47,6 +47,11 @@ void cg_add_roles(struct ir_module *m);
 /* Was the dot given to the matrix unit of warpgroups? And does that take its a from registers? */
 bool cg_is_wgmma(const struct ir_module *m, struct ir_op dot);
 bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot);
+/* k of one of its instructions of operands of dtype t: 32 bytes. */
+int64_t cg_wgmma_k(enum dtype t);
+/* Are sums of at most CG_PROMOTE_K of k added in f32, each begun anew? */
+#define CG_PROMOTE_K 128
+bool cg_wgmma_promotes(const struct ir_module *m, struct ir_op dot);
 /* The instruction of the matrix unit that a dot was given (inst), or NULL; and how it lies. */
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot);
 struct cg_mma_atom cg_mma_atom_of(const struct ir_module *m, struct ir_op dot);

@@ -111,6 +111,8 @@ static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i
     return why;
   int64_t vdim = ir_attr_int(m, s.load, IR_ATTR_vdim, 0);
   bool k_inner = vdim == s.dim[i == 0 ? 1 : 0];
+  if (!k_inner && dtype_bits((enum dtype)ir_type_of(m, ir_op_at(m, dot)->in[i]).dtype) != 16)
+    return "an operand of other than 16-bit elements has its rows or columns adjacent, and not k";
   if (!k_inner && (vdim != s.dim[i] || box.swizzle != 128))
     return "an operand of a dot lies with its rows or columns adjacent, and not 64 of them";
   mark(c, s.load);
@@ -139,13 +141,14 @@ static const char *check_computed(struct chooser *c, struct ir_op dot) {
 }
 
 /* The warpgroups of a dot over rows x cols, `most` at most (or exactly); false: none fit. */
-static bool cut(int64_t rows, int64_t cols, int64_t least, int64_t most, struct cg_warps *w) {
+static bool cut(int64_t rows, int64_t cols, int64_t least, int64_t most, bool along_rows,
+                bool integers, struct cg_warps *w) {
   for (int64_t groups = least; groups <= most; groups++)
-    for (int64_t along = groups; along >= 1; along--) {
+    for (int64_t along = groups; along >= (along_rows ? groups : 1); along--) {
       if (groups % along)
         continue;
       *w = (struct cg_warps){(uint32_t)(4 * along), (uint32_t)(groups / along)};
-      struct cg_wgmma_cut x = cg_wgmma_cut(rows, cols, *w);
+      struct cg_wgmma_cut x = cg_wgmma_cut(rows, cols, *w, integers);
       if (x.n && (int64_t)x.blocks * x.atoms * x.n / 2 <= ACC_REGS)
         return true;
     }
@@ -158,25 +161,51 @@ static bool is_computed(const struct ir_module *m, struct ir_op dot) {
   return !load.id || ir_op_at(m, load)->opcode != IR_LOAD;
 }
 
-static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, struct cg_warps *w) {
+/* NULL, or why the unit does not multiply such operands, or does not sum as the kernel wants. */
+static const char *check_types(const struct ir_module *m, struct ir_op o) {
+  const struct ir_opnode *n = ir_op_at(m, o);
+  enum dtype a = (enum dtype)ir_type_of(m, n->in[0]).dtype,
+             b = (enum dtype)ir_type_of(m, n->in[1]).dtype,
+             acc = (enum dtype)ir_type_of(m, n->in[2]).dtype;
+  const char *prec = cg_attr_word(m, o, IR_ATTR_prec);
+  bool halves = a == b && (a == DT_BF16 || a == DT_F16);
+  bool bytes = a == b && (a == DT_S8 || a == DT_U8);
+  bool floats = (a == DT_E4M3 || a == DT_E5M2) && (b == DT_E4M3 || b == DT_E5M2);
+  if (bytes && acc == DT_S32)
+    return NULL;
+  if (floats && acc == DT_F32 && !str_eq(prec, "promoted") && !str_eq(prec, "fast"))
+    return "the unit sums 8-bit floats in fewer bits than f32 has: `prec` of the dot may allow it";
+  if ((halves || floats) && acc == DT_F32)
+    return NULL;
+  return "a dot is not of bf16, f16 or 8-bit floats into f32, or of 8-bit integers into s32";
+}
+
+static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, bool along_rows,
+                             struct cg_warps *w) {
   struct ir_module *m = c->m;
   const struct ir_opnode *n = ir_op_at(m, o);
-  struct ir_type a = ir_type_of(m, n->in[0]), b = ir_type_of(m, n->in[1]),
-                 acc = ir_type_of(m, n->in[2]);
-  if (a.dtype != b.dtype || acc.dtype != DT_F32 || (a.dtype != DT_BF16 && a.dtype != DT_F16))
-    return "a dot is not of bf16 or f16 into f32";
+  struct ir_type a = ir_type_of(m, n->in[0]), acc = ir_type_of(m, n->in[2]);
+  const char *types = check_types(m, o);
+  if (types)
+    return types;
   if (*cg_attr_word(m, o, IR_ATTR_a_path) || *cg_attr_word(m, o, IR_ATTR_b_path) ||
       ir_get_attr(m, o, IR_ATTR_warps))
     return "a dot has pinned paths or warps";
-  if (a.dim[1] % 16)
-    return "a dot's k is no multiple of 16";
+  int64_t k = cg_wgmma_k((enum dtype)a.dtype);
+  if (a.dim[1] % k)
+    return arena_printf(c->a, "a dot's k is no multiple of %lld", (long long)k);
+  bool promotes = cg_wgmma_promotes(m, o);
+  if (promotes && a.dim[1] > CG_PROMOTE_K && a.dim[1] % CG_PROMOTE_K)
+    return arena_printf(c->a, "a dot's k, above %d, is no multiple of it", CG_PROMOTE_K);
   int64_t least = asked > 0 ? asked : acc.dim[0] >= 128 ? 2 : 1;
-  if (!cut(acc.dim[0], acc.dim[1], least, asked > 0 ? asked : MAX_GROUPS, w))
+  if (!cut(acc.dim[0], acc.dim[1], least, asked > 0 ? asked : MAX_GROUPS, along_rows,
+           acc.dtype == DT_S32, w))
     return arena_printf(c->a,
                         "a dot of %lld x %lld is not cut into %s of 64 rows and at most %d "
-                        "registers",
+                        "registers%s",
                         (long long)acc.dim[0], (long long)acc.dim[1],
-                        asked > 0 ? "that many warpgroups" : "one to three warpgroups", ACC_REGS);
+                        asked > 0 ? "that many warpgroups" : "one to three warpgroups", ACC_REGS,
+                        acc.dtype == DT_S32 ? ", and 8, 16, 24, 32, 48, 64, ... columns" : "");
   const char *why = is_computed(m, o) ? check_computed(c, o) : check_operand(c, o, 0);
   return why ? why : check_operand(c, o, 1);
 }
@@ -212,6 +241,8 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
     struct ir_op def = ir_value_at(m, v)->def;
     if (!def.id || ir_op_at(m, def)->opcode != IR_DOT)
       regs += ir_elems(ir_type_of(m, v)) / (128 * groups);
+    if (cg_wgmma_promotes(m, c->dots.at[i]))
+      regs += ir_elems(ir_type_of(m, v)) / (128 * groups);
   }
   regs += held_regs(c, groups);
   if (regs > most[groups])
@@ -237,9 +268,9 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
   return NULL;
 }
 
-static const char *check(struct chooser *c, int64_t asked, struct cg_warps *w) {
+static const char *try_cut(struct chooser *c, int64_t asked, bool along_rows, struct cg_warps *w) {
   for (uint32_t i = 0; i < c->dots.n; i++) {
-    const char *why = check_dot(c, c->dots.at[i], asked, &w[i]);
+    const char *why = check_dot(c, c->dots.at[i], asked, along_rows, &w[i]);
     if (why)
       return why;
     if (w[i].rows * w[i].cols != w[0].rows * w[0].cols)
@@ -287,6 +318,17 @@ static const char *choose_cluster(struct chooser *c, int64_t blocks) {
                             (long long)asked);
 }
 
+/* Where a dot's result becomes a left operand, warpgroups lie along rows alone if they can: then
+ * each has all of the operand's columns. */
+static const char *check(struct chooser *c, int64_t asked, struct cg_warps *w) {
+  bool computed = false;
+  for (uint32_t i = 0; i < c->dots.n; i++)
+    computed = computed || is_computed(c->m, c->dots.at[i]);
+  if (computed && !try_cut(c, asked, true, w))
+    return NULL;
+  return try_cut(c, asked, false, w);
+}
+
 static void add_role(struct ir_module *m, const char *name, uint32_t warps, uint32_t regs) {
   struct ir_role r = {.name = symtab_get(m->syms, name), .warps = warps, .regs = regs};
   VEC_PUSH(m->arena, &m->roles, r);
@@ -308,8 +350,10 @@ static void take(struct chooser *c, const struct cg_warps *w) {
   for (uint32_t i = 0; i < c->dots.n; i++) {
     struct ir_op o = c->dots.at[i];
     struct ir_type acc = ir_type_of(m, ir_op_at(m, o)->in[2]);
-    struct cg_wgmma_cut x = cg_wgmma_cut(acc.dim[0], acc.dim[1], w[i]);
-    cg_set_word(m, o, IR_ATTR_inst, arena_printf(m->arena, "wgmma_m64n%uk16", x.n));
+    struct cg_wgmma_cut x = cg_wgmma_cut(acc.dim[0], acc.dim[1], w[i], acc.dtype == DT_S32);
+    enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, o)->in[0]).dtype;
+    cg_set_word(m, o, IR_ATTR_inst,
+                arena_printf(m->arena, "wgmma_m64n%uk%lld", x.n, (long long)cg_wgmma_k(t)));
     cg_set_word(m, o, IR_ATTR_a_path, is_computed(m, o) ? "frag" : "smem");
     cg_set_word(m, o, IR_ATTR_b_path, "smem");
     cg_set_ints(m, o, IR_ATTR_warps, 2, (int64_t[]){w[i].rows, w[i].cols});

@@ -233,8 +233,13 @@ static void fill_unit_stages(struct ir_module *m, struct survey *s) {
   for (uint32_t i = 0; i < s->stores.n; i++) {
     const struct ir_opnode *n = ir_op_at(m, s->stores.at[i]);
     struct ir_type t = ir_type_of(m, n->in[n->n_in - 1u]);
+    int64_t bytes = ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+    if (str_eq(cg_attr_word(m, s->stores.at[i], IR_ATTR_path), "tma"))
+      bytes = cg_staging_bytes(m, t, cg_knob_get(m, CG_KNOB_WARPGROUPS));
+    else
+      bytes += bytes / 8; /* rows of the way there are padded */
     if (cg_knob_get(m, CG_KNOB_STORE) != 0)
-      room -= round_up(cg_staging_bytes(m, t, cg_knob_get(m, CG_KNOB_WARPGROUPS)), 1024);
+      room -= round_up(bytes, 1024);
   }
   for (uint32_t i = 0; i < s->dots.n; i++)
     if (cg_has_a_in_registers(m, s->dots.at[i]))

@@ -227,6 +227,14 @@ bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot) {
   return cg_is_wgmma(m, dot) && str_eq(cg_attr_word(m, dot, IR_ATTR_a_path), "frag");
 }
 
+int64_t cg_wgmma_k(enum dtype t) {
+  return 32 / dtype_bytes(t, 1);
+}
+
+bool cg_wgmma_promotes(const struct ir_module *m, struct ir_op dot) {
+  return str_eq(cg_attr_word(m, dot, IR_ATTR_prec), "promoted");
+}
+
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot) {
   const struct ir_opnode *n = ir_op_at(m, dot);
   if (!str_starts(cg_attr_word(m, dot, IR_ATTR_inst), "mma_"))

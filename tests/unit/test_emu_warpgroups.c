@@ -15,6 +15,7 @@
 static const char *const files[] = {
     KILN_SRC_DIR "/tests/gpu/sweep_warpgroups.lua",
     KILN_SRC_DIR "/tests/gpu/sweep_registers.lua",
+    KILN_SRC_DIR "/tests/gpu/sweep_bytes.lua",
 };
 enum { N_FILES = sizeof files / sizeof files[0] };
 
@@ -72,7 +73,7 @@ static void refusals_say_why(void **state) {
     const char *set[5], *shapes[4], *consts[2], *target, *why;
   } refused[] = {
       {.set = {"warpgroups=2", "BM=128"}, .target = "sm_80", .why = "has no matrix unit"},
-      {.set = {"warpgroups=2"}, .consts = {"T=f32"}, .why = "not of bf16 or f16 into f32"},
+      {.set = {"warpgroups=2"}, .consts = {"T=f32"}, .why = "not of bf16, f16 or 8-bit"},
       {.set = {"warpgroups=3", "BM=128", "BN=128"}, .why = "128 x 128 is not cut into"},
       {.set = {"warpgroups=1", "BM=256", "BN=128"}, .why = "256 x 128 is not cut into"},
       {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=33"}, .why = "multiples of 16 bytes"},
