@@ -468,6 +468,9 @@ struct cg_smem *cg_new_panels(struct lower *l, const char *name, enum dtype t, i
 /* Reads a tile that lies in panels, in slot offset `slot`, into a new fragment of the layout. */
 uint32_t cg_read_panels(struct lower *l, const struct cg_smem *s, struct ir_val slot,
                         struct ir_type t, uint32_t layout);
+/* Writes a tile, in registers, into panels of its own as the unit lays them out, its dim 1
+ * adjacent, when the matrix unit has read what was there; that may read it when this is done. */
+struct cg_smem *cg_write_panels(struct lower *l, struct ir_val v, const char *name);
 /* Loads all boxes of the tile into the producer's slot. */
 void cg_load_boxes(struct lower *l, const struct cg_unit_load *x);
 void cg_store_boxes(struct lower *l, struct ir_op o);

@@ -1,5 +1,6 @@
 /* Dots on the matrix unit of warpgroups: operands in shared memory as the tensor memory unit left
- * them, or the left one in registers; the accumulator in registers.
+ * them, or, computed, the left one in registers and the right one written there; the accumulator in
+ * registers.
  *
  * Descriptors (PTX ISA, "Shared Memory Matrix Layout"), in steps of an instruction's k, 32 bytes:
  *   K-major    a step is 32 bytes on in a panel of 128 (64, 32) bytes of k, then the next panel; 64
@@ -33,23 +34,32 @@ static int64_t mn_bytes(const struct unit *u, int64_t mn) {
   return u->k_inner ? mn * u->s->pitch : mn / u->s->panel * u->s->outer * u->s->pitch;
 }
 
-static struct unit open_unit(struct lower *l, struct ir_op dot, int i, struct ir_val group,
-                             int64_t per_group) {
-  struct ir_module *m = l->m;
-  struct cg_operand_source src = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
-  const struct cg_lval *x = &l->val[ir_op_at(m, src.load)->out[0].id];
-  KILN_ASSERT(x->smem);
-  struct unit u = {.s = x->smem};
-  u.k_inner = u.s->inner_dim == src.dim[i == 0 ? 1 : 0];
+/* slot: bytes; k_dim: of the tile that lies there. */
+static struct unit unit_at(struct lower *l, const struct cg_smem *s, struct ir_val slot, int k_dim,
+                           struct ir_val group, int64_t per_group) {
+  struct unit u = {.s = s, .k_inner = s->inner_dim == k_dim};
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val from = cg_muli(l, group, mn_bytes(&u, per_group));
   struct ir_type t = ir_scalar(DT_S32);
   struct ir_op desc = ir_build(&l->b, IR_DESC, 1, &from, 1, &t);
-  ir_set_res(m, desc, 1, &u.s->buf);
+  ir_set_res(l->m, desc, 1, &u.s->buf);
   cg_leave_top(l, saved);
-  struct ir_val slot = cg_op2(l, IR_SHR, x->scalar, cg_s32(l, 4));
-  u.desc = cg_add(l, ir_op_at(m, desc)->out[0], slot);
+  slot = cg_op2(l, IR_SHR, slot, cg_s32(l, 4));
+  u.desc = cg_add(l, ir_op_at(l->m, desc)->out[0], slot);
   return u;
+}
+
+static struct unit open_unit(struct lower *l, struct ir_op dot, int i, struct ir_val group,
+                             int64_t per_group) {
+  struct ir_module *m = l->m;
+  struct ir_val v = ir_op_at(m, dot)->in[i];
+  if (!cg_takes_loaded(m, dot, (uint32_t)i))
+    return unit_at(l, cg_write_panels(l, v, i ? "rhs" : "lhs"), cg_s32(l, 0), i == 0 ? 1 : 0, group,
+                   per_group);
+  struct cg_operand_source src = cg_trace_operand(m, v);
+  const struct cg_lval *x = &l->val[ir_op_at(m, src.load)->out[0].id];
+  KILN_ASSERT(x->smem);
+  return unit_at(l, x->smem, x->scalar, src.dim[i == 0 ? 1 : 0], group, per_group);
 }
 
 /* The descriptor for step k, `mn` rows or columns on. */

@@ -1,4 +1,5 @@
-/* Tiles that the tensor memory unit left in panels (lower_box.c), read into registers.
+/* Tiles in panels as the tensor memory unit lays them out (lower_box.c): read into registers where
+ * the unit left them, and written for the matrix unit.
  *
  * A tile of 16-bit elements in the layout of an operand of warpgroups comes by ldmatrix, 16 x 16
  * elements a warp at a time, transposed where its rows are adjacent; which lane gives the address
@@ -8,7 +9,8 @@
 #include "codegen/lower.h"
 
 #define CHUNK      16 /* bytes that the unit's swizzle keeps together */
-#define MOST_BYTES 16 /* of a read */
+#define MOST_BYTES 16 /* of an access */
+#define SWIZZLE    128
 
 /* Byte offset of element (outer, inner), s32, from the slot's start. */
 static struct ir_val address(struct lower *l, const struct cg_smem *s, struct ir_val outer,
@@ -127,4 +129,27 @@ uint32_t cg_read_panels(struct lower *l, const struct cg_smem *s, struct ir_val 
   else
     read_elements(l, s, slot, t, layout, frag);
   return frag;
+}
+
+struct cg_smem *cg_write_panels(struct lower *l, struct ir_val v, const char *name) {
+  struct ir_type t = ir_type_of(l->m, v);
+  uint32_t layout = cg_layout_of(l, v), most = MOST_BYTES / (uint32_t)dtype_bytes(t.dtype, 1);
+  struct cg_smem *s = cg_new_panels(l, name, (enum dtype)t.dtype, t.dim[0], t.dim[1], SWIZZLE, 1);
+  uint32_t w = cg_aligned_run(cg_layout_at(l, layout), 1, most);
+  s->inner_dim = 1;
+  while (w > 1 && t.dim[1] % w)
+    w /= 2;
+  /* Everyone's products of what lies there are done; then everyone has written. */
+  cg_put_barrier(&l->b);
+  struct ir_builder saved;
+  uint32_t n = layout_extent(cg_layout_at(l, layout), LAYOUT_REG);
+  struct ir_val r = cg_muli(l, cg_each(l, n / w, &saved), w), out[16];
+  struct ir_val mask = cg_op2(l, IR_AND, cg_is_writer(l, layout), cg_inside_tile(l, t, layout, r));
+  cg_eval_run(l, v, r, layout, w, out);
+  struct ir_val at = address(l, s, cg_coord(l, layout, 0, r), cg_coord(l, layout, 1, r));
+  cg_sstore(l, s, at, mask, w, out);
+  cg_end_each(l, saved);
+  ir_build(&l->b, IR_FENCE_ASYNC, 0, NULL, 0, NULL);
+  cg_put_barrier(&l->b);
+  return s;
 }

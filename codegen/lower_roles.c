@@ -82,8 +82,7 @@ static void find_readers(struct lower *l, struct ir_val v, struct ir_block b, st
     const struct ir_opnode *n = ir_op_at(m, use.op);
     if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE)
       find_readers(l, n->out[0], b, f, others);
-    if (n->opcode != IR_DOT || use.operand > 1 ||
-        (use.operand == 0 && cg_has_a_in_registers(m, use.op)))
+    if (n->opcode != IR_DOT || use.operand > 1 || !cg_takes_loaded(m, use.op, use.operand))
       continue;
     struct ir_op at = lift(m, use.op, b);
     if (!f->first.id || order[at.id] < order[f->first.id])
@@ -254,9 +253,9 @@ static bool keeps_operands(struct lower *l, struct ir_op dot) {
   struct ir_block b = ir_op_at(m, dot)->block;
   for (uint32_t i = 0; i < 2; i++) {
     struct ir_val v = ir_op_at(m, dot)->in[i];
-    if (i == 0 && cg_has_a_in_registers(m, dot)) {
+    if (!cg_takes_loaded(m, dot, i)) {
       struct ir_op def = ir_value_at(m, v)->def;
-      if (!def.id || ir_op_at(m, def)->block.id == b.id)
+      if (i == 1 || !def.id || ir_op_at(m, def)->block.id == b.id)
         return false;
       continue;
     }

@@ -47,6 +47,8 @@ void cg_add_roles(struct ir_module *m);
 /* Was the dot given to the matrix unit of warpgroups? And does that take its a from registers? */
 bool cg_is_wgmma(const struct ir_module *m, struct ir_op dot);
 bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot);
+/* Does a dot take operand i (0, 1) from shared memory, as it was loaded? */
+bool cg_takes_loaded(const struct ir_module *m, struct ir_op dot, uint32_t i);
 /* k of one of its instructions of operands of dtype t: 32 bytes. */
 int64_t cg_wgmma_k(enum dtype t);
 /* Are sums of at most CG_PROMOTE_K of k added in f32, each begun anew? */

@@ -3,7 +3,8 @@
  *
  * Before: accesses bounded. After, where the kernel qualifies: every dot has its instruction and
  * its warps; every load that feeds one, and every store that can, goes through the tensor memory
- * unit (path = tma); a left operand that is computed stays in registers (a_path = frag). A kernel
+ * unit (path = tma); a left operand that is computed stays in registers (a_path = frag), a
+ * right one goes to shared memory (b_path = computed). A kernel
  * that does not qualify stays as it is; where the knob `warpgroups` asks for it, it is refused with
  * the reason. A kernel is taken whole: its dots meet in registers, whose layouts the instructions
  * fix.
@@ -19,6 +20,7 @@
 #include "codegen/schedule.h"
 
 #define MAX_GROUPS    3
+#define PANEL         64  /* columns of a panel of 16-bit elements */
 #define ACC_REGS      128 /* of an accumulator: an instruction of 256 columns */
 #define CONSUMER_REGS 240 /* with two consumers and a producer of a warpgroup each */
 #define PRODUCER_REGS 24
@@ -105,7 +107,7 @@ static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i
   struct cg_operand_source s = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
   struct cg_box box;
   if (!s.load.id || ir_op_at(m, s.load)->opcode != IR_LOAD)
-    return "the right operand of a dot is computed";
+    return "an operand of a dot is computed";
   const char *why = check_load(c, s.load, &box);
   if (why)
     return why;
@@ -119,13 +121,24 @@ static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i
   return NULL;
 }
 
-/* NULL, or why the dot cannot take its left operand from registers, where it is computed. What it
- * is computed from is loaded by the unit where that are tiles of its size: their latency is the
- * producer's. Others, a row or a column say, the consumers load, and whatever is loaded once. */
-static const char *check_computed(struct chooser *c, struct ir_op dot) {
+/* Is operand i computed, and not loaded as it is? */
+static bool is_computed(const struct ir_module *m, struct ir_op dot, uint32_t i) {
+  struct ir_op load = cg_trace_operand(m, ir_op_at(m, dot)->in[i]).load;
+  return !load.id || ir_op_at(m, load)->opcode != IR_LOAD;
+}
+
+/* NULL, or why the dot cannot take operand i where it is computed: the left one stays in registers,
+ * the right one goes to shared memory, its columns adjacent. What it is computed from is loaded by
+ * the unit where that are tiles of its size: their latency is the producer's. Others, a row or a
+ * column say, the consumers load, and whatever is loaded once. */
+static const char *check_computed(struct chooser *c, struct ir_op dot, uint32_t operand) {
   struct ir_module *m = c->m;
-  struct ir_val v = ir_op_at(m, dot)->in[0];
+  struct ir_val v = ir_op_at(m, dot)->in[operand];
+  struct ir_type t = ir_type_of(m, v);
   struct cg_loads from = {0};
+  if (operand == 1 && (dtype_bits((enum dtype)t.dtype) != 16 || t.dim[1] % PANEL))
+    return "the right operand of a dot is computed, and not of 16-bit elements and a multiple of "
+           "64 columns";
   cg_find_loads(m, c->a, v, &from);
   for (uint32_t i = 0; i < from.list.n; i++) {
     struct ir_op load = from.list.at[i];
@@ -140,25 +153,27 @@ static const char *check_computed(struct chooser *c, struct ir_op dot) {
   return NULL;
 }
 
-/* The warpgroups of a dot over rows x cols, `most` at most (or exactly); false: none fit. */
-static bool cut(int64_t rows, int64_t cols, int64_t least, int64_t most, bool along_rows,
-                bool integers, struct cg_warps *w) {
-  for (int64_t groups = least; groups <= most; groups++)
-    for (int64_t along = groups; along >= (along_rows ? groups : 1); along--) {
+/* What the cut of a dot into warpgroups has to keep to. */
+struct cut {
+  int64_t least, most; /* warpgroups */
+  bool along_rows;     /* rows alone are cut */
+  bool integers;       /* are summed */
+  int64_t panel;       /* an instruction's columns start at a multiple of this */
+};
+
+/* The warpgroups of a dot over rows x cols; false: none fit. */
+static bool cut(int64_t rows, int64_t cols, const struct cut *t, struct cg_warps *w) {
+  for (int64_t groups = t->least; groups <= t->most; groups++)
+    for (int64_t along = groups; along >= (t->along_rows ? groups : 1); along--) {
       if (groups % along)
         continue;
       *w = (struct cg_warps){(uint32_t)(4 * along), (uint32_t)(groups / along)};
-      struct cg_wgmma_cut x = cg_wgmma_cut(rows, cols, *w, integers);
-      if (x.n && (int64_t)x.blocks * x.atoms * x.n / 2 <= ACC_REGS)
+      struct cg_wgmma_cut x = cg_wgmma_cut(rows, cols, *w, t->integers);
+      bool starts = (x.atoms == 1 && w->cols == 1) || x.n % t->panel == 0;
+      if (x.n && starts && (int64_t)x.blocks * x.atoms * x.n / 2 <= ACC_REGS)
         return true;
     }
   return false;
-}
-
-/* Is the left operand computed, and not loaded as it is? */
-static bool is_computed(const struct ir_module *m, struct ir_op dot) {
-  struct ir_op load = cg_trace_operand(m, ir_op_at(m, dot)->in[0]).load;
-  return !load.id || ir_op_at(m, load)->opcode != IR_LOAD;
 }
 
 /* NULL, or why the unit does not multiply such operands, or does not sum as the kernel wants. */
@@ -180,6 +195,12 @@ static const char *check_types(const struct ir_module *m, struct ir_op o) {
   return "a dot is not of bf16, f16 or 8-bit floats into f32, or of 8-bit integers into s32";
 }
 
+/* Does the right operand lie in shared memory with columns, not k, side by side? */
+static bool has_adjacent_columns(const struct ir_module *m, struct ir_op dot) {
+  struct cg_operand_source s = cg_trace_operand(m, ir_op_at(m, dot)->in[1]);
+  return is_computed(m, dot, 1) || ir_attr_int(m, s.load, IR_ATTR_vdim, 0) != s.dim[0];
+}
+
 static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, bool along_rows,
                              struct cg_warps *w) {
   struct ir_module *m = c->m;
@@ -197,17 +218,26 @@ static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, b
   bool promotes = cg_wgmma_promotes(m, o);
   if (promotes && a.dim[1] > CG_PROMOTE_K && a.dim[1] % CG_PROMOTE_K)
     return arena_printf(c->a, "a dot's k, above %d, is no multiple of it", CG_PROMOTE_K);
-  int64_t least = asked > 0 ? asked : acc.dim[0] >= 128 ? 2 : 1;
-  if (!cut(acc.dim[0], acc.dim[1], least, asked > 0 ? asked : MAX_GROUPS, along_rows,
-           acc.dtype == DT_S32, w))
+  struct cut how = {.least = asked > 0           ? asked
+                             : acc.dim[0] >= 128 ? 2
+                                                 : 1,
+                    .most = asked > 0 ? asked : MAX_GROUPS,
+                    .along_rows = along_rows,
+                    .integers = acc.dtype == DT_S32,
+                    .panel = has_adjacent_columns(m, o) ? PANEL : 1};
+  if (!cut(acc.dim[0], acc.dim[1], &how, w))
     return arena_printf(c->a,
                         "a dot of %lld x %lld is not cut into %s of 64 rows and at most %d "
                         "registers%s",
                         (long long)acc.dim[0], (long long)acc.dim[1],
                         asked > 0 ? "that many warpgroups" : "one to three warpgroups", ACC_REGS,
-                        acc.dtype == DT_S32 ? ", and 8, 16, 24, 32, 48, 64, ... columns" : "");
-  const char *why = is_computed(m, o) ? check_computed(c, o) : check_operand(c, o, 0);
-  return why ? why : check_operand(c, o, 1);
+                        how.integers    ? ", and 8, 16, 24, 32, 48, 64, ... columns"
+                        : how.panel > 1 ? ", and multiples of 64 columns, which lie side by side"
+                                        : "");
+  const char *why = NULL;
+  for (uint32_t i = 0; i < 2 && !why; i++)
+    why = is_computed(m, o, i) ? check_computed(c, o, i) : check_operand(c, o, i);
+  return why;
 }
 
 /* Registers of a thread that hold what the epilogue loads: nothing where the tensor memory unit
@@ -260,9 +290,13 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
     const struct ir_opnode *n = ir_op_at(m, c->stores.at[i]);
     bytes += cg_staging_bytes(m, ir_type_of(m, n->in[n->n_in - 1u]), groups);
   }
-  for (uint32_t i = 0; i < c->dots.n; i++)
-    if (is_computed(m, c->dots.at[i]))
+  for (uint32_t i = 0; i < c->dots.n; i++) {
+    struct ir_type t = ir_type_of(m, ir_op_at(m, c->dots.at[i])->in[1]);
+    if (is_computed(m, c->dots.at[i], 0))
       bytes += cg_crossing_bytes(m, c->dots.at[i]);
+    if (is_computed(m, c->dots.at[i], 1))
+      bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
+  }
   if (bytes > cg_target_of(m)->smem_per_block)
     return "two slots for its operands and the tiles it stores do not fit in shared memory";
   return NULL;
@@ -323,7 +357,7 @@ static const char *choose_cluster(struct chooser *c, int64_t blocks) {
 static const char *check(struct chooser *c, int64_t asked, struct cg_warps *w) {
   bool computed = false;
   for (uint32_t i = 0; i < c->dots.n; i++)
-    computed = computed || is_computed(c->m, c->dots.at[i]);
+    computed = computed || is_computed(c->m, c->dots.at[i], 0);
   if (computed && !try_cut(c, asked, true, w))
     return NULL;
   return try_cut(c, asked, false, w);
@@ -354,8 +388,8 @@ static void take(struct chooser *c, const struct cg_warps *w) {
     enum dtype t = (enum dtype)ir_type_of(m, ir_op_at(m, o)->in[0]).dtype;
     cg_set_word(m, o, IR_ATTR_inst,
                 arena_printf(m->arena, "wgmma_m64n%uk%lld", x.n, (long long)cg_wgmma_k(t)));
-    cg_set_word(m, o, IR_ATTR_a_path, is_computed(m, o) ? "frag" : "smem");
-    cg_set_word(m, o, IR_ATTR_b_path, "smem");
+    cg_set_word(m, o, IR_ATTR_a_path, is_computed(m, o, 0) ? "frag" : "smem");
+    cg_set_word(m, o, IR_ATTR_b_path, is_computed(m, o, 1) ? "computed" : "smem");
     cg_set_ints(m, o, IR_ATTR_warps, 2, (int64_t[]){w[i].rows, w[i].cols});
   }
   for (uint32_t i = 0; i < c->loads.n; i++)

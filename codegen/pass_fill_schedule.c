@@ -241,9 +241,13 @@ static void fill_unit_stages(struct ir_module *m, struct survey *s) {
     if (cg_knob_get(m, CG_KNOB_STORE) != 0)
       room -= round_up(bytes, 1024);
   }
-  for (uint32_t i = 0; i < s->dots.n; i++)
+  for (uint32_t i = 0; i < s->dots.n; i++) {
+    struct ir_type t = ir_type_of(m, ir_op_at(m, s->dots.at[i])->in[1]);
     if (cg_has_a_in_registers(m, s->dots.at[i]))
       room -= cg_crossing_bytes(m, s->dots.at[i]);
+    if (!cg_takes_loaded(m, s->dots.at[i], 1))
+      room -= round_up(ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1), 1024);
+  }
   if (slot > 0)
     stages = room / slot;
   put_auto(m, CG_KNOB_STAGES, stages > MOST_SLOTS ? MOST_SLOTS : stages < 1 ? 1 : stages);

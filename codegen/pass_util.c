@@ -227,6 +227,10 @@ bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot) {
   return cg_is_wgmma(m, dot) && str_eq(cg_attr_word(m, dot, IR_ATTR_a_path), "frag");
 }
 
+bool cg_takes_loaded(const struct ir_module *m, struct ir_op dot, uint32_t i) {
+  return str_eq(cg_attr_word(m, dot, i ? IR_ATTR_b_path : IR_ATTR_a_path), "smem");
+}
+
 int64_t cg_wgmma_k(enum dtype t) {
   return 32 / dtype_bytes(t, 1);
 }
@@ -250,7 +254,7 @@ bool cg_mma_converts(const struct ir_module *m, enum dtype a) {
 }
 
 bool cg_is_mn_inner(const struct ir_module *m, struct ir_op dot, int i) {
-  if (!str_eq(cg_attr_word(m, dot, i ? IR_ATTR_b_path : IR_ATTR_a_path), "smem"))
+  if (!cg_takes_loaded(m, dot, (uint32_t)i))
     return i == 1; /* written row by row */
   struct cg_operand_source src = cg_trace_operand(m, ir_op_at(m, dot)->in[i]);
   int vdim = (int)ir_attr_int(m, src.load, IR_ATTR_vdim, 0);
@@ -272,10 +276,7 @@ bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct 
   for (uint32_t i = u->first[v.id]; i; i = u->list.at[i].next) {
     const struct ir_opnode *n = ir_op_at(m, u->list.at[i].op);
     if (n->opcode == IR_DOT) {
-      if (u->list.at[i].operand > 1 ||
-          !str_eq(cg_attr_word(m, u->list.at[i].op,
-                               u->list.at[i].operand ? IR_ATTR_b_path : IR_ATTR_a_path),
-                  "smem"))
+      if (u->list.at[i].operand > 1 || !cg_takes_loaded(m, u->list.at[i].op, u->list.at[i].operand))
         return false;
     } else if (n->opcode == IR_TRANSPOSE || n->opcode == IR_RESHAPE) {
       if (!cg_is_smem_only(m, u, n->out[0]))

@@ -38,6 +38,11 @@ for _, A in ipairs {"row", "col"} do
     end
   end
 end
+-- columns of B side by side, cut over warpgroups or instructions: panels of 64 stay whole
+for _, s in ipairs {{2, 64, 128}, {2, 128, 128}, {2, 64, 256}, {3, 64, 192}} do
+  add {shape = {M = s[2] + 8, N = s[3] + 8, K = 72}, layout = {B = "col"}, absent = none,
+       set = {BM = s[2], BN = s[3], BK = 64}, schedule = {warpgroups = s[1]}}
+end
 -- K tails; one iteration; fewer iterations than slots
 for _, K in ipairs {8, 16, 24, 64, 72, 128, 136, 504} do
   for _, stages in ipairs {1, 2, 5} do

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static const char *const files[] = {
     KILN_SRC_DIR "/tests/gpu/sweep_warpgroups.lua",
     KILN_SRC_DIR "/tests/gpu/sweep_registers.lua",
     KILN_SRC_DIR "/tests/gpu/sweep_bytes.lua",
+    KILN_SRC_DIR "/tests/gpu/sweep_programs.lua",
 };
 enum { N_FILES = sizeof files / sizeof files[0] };
 
@@ -71,6 +73,8 @@ static void refusals_say_why(void **state) {
   (void)state;
   static const struct {
     const char *set[5], *shapes[4], *consts[2], *target, *why;
+    const char *file, *kernel; /* NULL: gemm of kernels_ref */
+    const char *layout;
   } refused[] = {
       {.set = {"warpgroups=2", "BM=128"}, .target = "sm_80", .why = "has no matrix unit"},
       {.set = {"warpgroups=2"}, .consts = {"T=f32"}, .why = "not of bf16, f16 or 8-bit"},
@@ -85,17 +89,46 @@ static void refusals_say_why(void **state) {
       {.set = {"cluster=3", "BM=64", "BN=64"}, .why = "load the same tile, in shares of"},
       {.set = {"cluster=3", "cluster_axis=1", "BM=64"}, .why = "along axis 1 of its grid load no"},
       {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=0"}, .why = "has no elements"},
+      {.set = {"warpgroups=2", "BM=64", "BN=64"},
+       .layout = "B=col",
+       .why = "multiples of 64 columns"},
+      {.set = {"warpgroups=2", "BM=64", "BN=320"},
+       .layout = "B=col",
+       .why = "multiples of 64 columns"},
+      {.set = {"warpgroups=1", "BM=64", "BN=32"},
+       .why = "a multiple of 64 columns",
+       .file = "tests/gpu/sweep_programs.lua",
+       .kernel = "weights"},
+      {.set = {"warpgroups=1", "BM=64", "BN=40"},
+       .why = "8, 16, 24, 32, 48, 64, ... columns",
+       .file = "tests/gpu/sweep_bytes.lua",
+       .kernel = "integers"},
+      {.set = {"warpgroups=1", "BM=64", "BN=64", "BK=48"},
+       .why = "no multiple of 32",
+       .file = "tests/gpu/sweep_bytes.lua",
+       .kernel = "integers"},
+      {.set = {"warpgroups=2", "BM=128", "BN=64", "BK=160"},
+       .why = "above 128, is no multiple",
+       .file = "tests/gpu/sweep_bytes.lua",
+       .kernel = "promoted"},
+      {.set = {"warpgroups=2"},
+       .shapes = {"M=256", "N=256", "K=256"},
+       .why = "`prec` of the dot may allow it",
+       .file = "kernels_ref/gemm_fp8.lua",
+       .kernel = "gemm_fp8"},
   };
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     struct help_api t = {0};
     struct kiln_file *file = NULL;
     const struct kiln_report *report = NULL;
     help_api_start(&t, NULL);
-    help_api_expect(&t, kiln_file_load(t.ctx, KILN_SRC_DIR "/kernels_ref/gemm.lua", NULL, &file),
-                    KILN_OK, NULL);
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", KILN_SRC_DIR,
+             refused[i].file ? refused[i].file : "kernels_ref/gemm.lua");
+    help_api_expect(&t, kiln_file_load(t.ctx, path, KILN_SRC_DIR, &file), KILN_OK, NULL);
     struct kiln_request req = help_api_request();
     static const char *const plain[] = {"M=256", "N=256", "K=256"};
-    req.kernel = "gemm";
+    req.kernel = refused[i].kernel ? refused[i].kernel : "gemm";
     req.target = refused[i].target ? refused[i].target : "sm_90a";
     req.set = refused[i].set;
     while (req.n_set < 5 && req.set[req.n_set])
@@ -104,6 +137,8 @@ static void refusals_say_why(void **state) {
     req.n_shapes = 3;
     req.consts = refused[i].consts;
     req.n_consts = refused[i].consts[0] != NULL;
+    req.layouts = &refused[i].layout;
+    req.n_layouts = refused[i].layout != NULL;
     assert_int_equal(kiln_run_case(file, &req, KILN_ON_EMU, KILN_CASE_VERIFY, &report),
                      KILN_INVALID);
     assert_true(kiln_diag_count(t.ctx) > 0);
