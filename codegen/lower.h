@@ -427,6 +427,10 @@ struct cg_roles {
   uint32_t axis;              /* of the grid, along which their tiles lie */
   struct ir_val rank;         /* of this block in its cluster, s32 */
   struct ir_val in_group;     /* this thread in its warpgroup, s32 */
+  struct ir_op parted;        /* the loop that they share at one tile, or 0 */
+  struct ir_val part_start;   /* its first index in this block */
+  struct ir_val turn;         /* s32: 0 or 1, from tile to tile */
+  struct ir_val thread;       /* s32: of the block */
   struct ir_val has_tile;     /* bool: is this block's tile inside the grid? 0: always */
   VEC(struct cg_feed) feeds;
   VEC(struct cg_unit_load) loads;
@@ -458,6 +462,17 @@ struct ir_op cg_res_op(struct lower *l, enum ir_opcode o, uint32_t n_res, const 
 bool cg_is_deferred(struct lower *l, struct ir_op dot);
 /* After a loop: waits for the dots it left in flight; `ran`: did it run at all? */
 void cg_settle_dots(struct lower *l, struct ir_block body, struct ir_val ran);
+
+/* ---- lower_parts.c: blocks of a cluster that share a loop ---- */
+
+/* Blocks that share the op's iterations; 1: it is no such loop. */
+int64_t cg_loop_parts(const struct ir_module *m, struct ir_op o);
+/* From the loop's bounds to those of this block's part. */
+void cg_cut_bounds(struct lower *l, struct ir_op loop, struct ir_val bounds[3]);
+/* All threads of the cluster meet, and know what the others wrote into their memory. */
+void cg_meet_parts(struct lower *l);
+/* Behind the loop: adds up the accumulators in block 0, and stays in the branch that is block 0's. */
+struct ir_builder cg_join_parts(struct lower *l, struct ir_op loop);
 
 /* ---- lower_box.c, lower_panels.c: the tensor memory unit ---- */
 

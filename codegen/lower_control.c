@@ -177,6 +177,9 @@ void cg_lower_for(struct lower *l, struct ir_op o) {
   struct ir_val bounds[3], index;
   for (uint32_t i = 0; i < 3; i++)
     bounds[i] = cg_scalar(l, ir_op_at(m, o)->in[i]);
+  cg_cut_bounds(l, o, bounds);
+  if (l->roles && l->roles->parted.id == o.id)
+    l->roles->part_start = bounds[0];
   cg_open_carried(l, o, &c);
   struct ir_val *args = ARENA_ARRAY(l->a, struct ir_val, c.n + 1);
   struct ir_op loop = cg_open_for(l, bounds, c.n_scalars, c.scalars, &index, args);
@@ -195,7 +198,9 @@ void cg_lower_for(struct lower *l, struct ir_op o) {
     return;
   cg_settle_dots(l, body, cg_cmp(l, IR_LT, bounds[0], bounds[1]));
   for (uint32_t i = 0; i < c.n; i++)
-    if (is_first_made(l, &c, i)) {
+    if (is_first_made(l, &c, i) && cg_loop_parts(m, o) > 1) {
+      l->val[c.results[i].id].filled = cg_cmp(l, IR_LT, bounds[0], bounds[1]);
+    } else if (is_first_made(l, &c, i)) {
       struct ir_builder none = cg_enter_if(l, cg_cmp(l, IR_GE, bounds[0], bounds[1]));
       cg_ffill(l, c.frag[i], cg_zero_of(l, (enum dtype)ir_type_of(m, c.args[i]).dtype));
       cg_leave_if(l, none);

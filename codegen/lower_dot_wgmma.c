@@ -133,7 +133,9 @@ static void keep_flying(struct lower *l, struct ir_op dot) {
   struct ir_module *m = l->m;
   struct ir_op loop = ir_block_at(m, ir_op_at(m, dot)->block)->parent;
   struct ir_val index = cg_scalar(l, ir_block_at(m, ir_op_at(m, dot)->block)->args.at[0]);
-  struct ir_val later = cg_cmp(l, IR_GT, index, cg_scalar(l, ir_op_at(m, loop)->in[0]));
+  bool parted = l->roles->parted.id == loop.id;
+  struct ir_val start = parted ? l->roles->part_start : cg_scalar(l, ir_op_at(m, loop)->in[0]);
+  struct ir_val later = cg_cmp(l, IR_GT, index, start);
   struct ir_builder saved = cg_enter_if(l, later);
   wait_for(l, 1);
   cg_leave_if(l, saved);

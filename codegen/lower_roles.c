@@ -148,7 +148,8 @@ static void open_load(void *user, struct ir_module *m, struct ir_op o) {
   x.smem = cg_new_panels(l, name, (enum dtype)t.dtype, x.box.height, x.box.width, x.box.swizzle,
                          l->roles->feeds.at[x.feed].slots);
   x.smem->inner_dim = (int)ir_attr_int(m, o, IR_ATTR_vdim, 0);
-  x.shared = cg_is_shared(m, o, &x.box, l->roles->blocks, l->roles->axis, &x.share);
+  x.shared = !l->roles->parted.id &&
+             cg_is_shared(m, o, &x.box, l->roles->blocks, l->roles->axis, &x.share);
   l->roles->feeds.at[x.feed].shared |= x.shared;
   x.tmap = cg_new_tmap(l, &x.box, t, x.shared ? x.share.rows : x.box.height);
   VEC_PUSH(l->a, &l->roles->loads, x);
@@ -353,6 +354,7 @@ static void walk_loads(struct lower *l, struct ir_block b,
       struct ir_val bounds[3], index;
       for (uint32_t i = 0; i < 3; i++)
         bounds[i] = cg_scalar(l, n.in[i]);
+      cg_cut_bounds(l, o, bounds);
       struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &index, NULL);
       struct ir_builder saved = cg_enter_block(l, ir_op_at(m, loop)->blocks[0]);
       cg_set_scalar(l, ir_block_at(m, n.blocks[0])->args.at[0], index);
@@ -366,6 +368,14 @@ static void walk_loads(struct lower *l, struct ir_block b,
 
 static void produce_block(struct lower *l, struct ir_block b) {
   walk_loads(l, b, produce_load);
+}
+
+/* By all of its threads, as all meet where the consumers add up. */
+static void produce_part(struct lower *l, struct ir_block b) {
+  struct ir_builder saved = cg_enter_if(l, l->roles->leads);
+  produce_block(l, b);
+  cg_leave_if(l, saved);
+  cg_meet_parts(l);
 }
 
 /* ---- consumers of a block without a tile ---- */
@@ -386,8 +396,25 @@ static void drain_load(struct lower *l, const struct cg_unit_load *x) {
   res_op1(l, IR_SLOT_NEXT, f->cursor[1]);
 }
 
+/* What follows the loop that blocks share is the first one's. */
+static void consume_part(struct lower *l, struct ir_block b) {
+  struct ir_builder saved = l->b;
+  IR_EACH_OP (l->m, b, o) {
+    if (ir_info(ir_op_at(l->m, o)->opcode)->traits & IR_TERM)
+      continue;
+    cg_lower_op(l, o);
+    if (o.id == l->roles->parted.id)
+      saved = cg_join_parts(l, o);
+  }
+  cg_leave_if(l, saved);
+}
+
 static void consume_block(struct lower *l, struct ir_block b) {
   struct ir_val has_tile = l->roles->has_tile;
+  if (l->roles->parted.id) {
+    consume_part(l, b);
+    return;
+  }
   if (!has_tile.id) {
     cg_lower_block(l, b);
     return;
@@ -419,6 +446,10 @@ static void each_tile(struct lower *l, struct ir_block body,
     bounds[i] = cg_quotient(l, bounds[i], cg_s32(l, l->roles->blocks));
   struct ir_op loop = cg_open_for(l, bounds, 0, NULL, &id, NULL);
   struct ir_builder saved = cg_enter_block(l, ir_op_at(l->m, loop)->blocks[0]);
+  if (l->roles->parted.id) {
+    struct ir_val passed = cg_op2(l, IR_SUB, id, bounds[0]);
+    l->roles->turn = cg_op2(l, IR_AND, cg_quotient(l, passed, bounds[2]), cg_s32(l, 1));
+  }
   memset(l->val, 0, l->n_val * sizeof *l->val);
   cg_bind_entry(l, body, id);
   lower(l, body);
@@ -452,6 +483,12 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   r->groups = (uint32_t)cg_knob_get(m, CG_KNOB_WARPGROUPS);
   r->blocks = cg_cluster_blocks(m);
   r->axis = cg_cluster_axis(m);
+  IR_EACH_OP (m, body, o)
+    if (cg_loop_parts(m, o) > 1) {
+      r->parted = o;
+      r->blocks = cg_loop_parts(m, o);
+      r->axis = IR_MAX_GRID; /* all at one tile */
+    }
   l->all_threads = l->threads + 32 * m->roles.at[1].warps;
   r->order = ARENA_ARRAY(l->a, uint32_t, l->n_ops);
   ir_walk(m, body, number, l);
@@ -468,10 +505,13 @@ static struct cg_roles *open_roles(struct lower *l, struct ir_block body) {
   l->warp = cg_op2(l, IR_MIN, l->warp, cg_s32(l, l->warps - 1));
   r->group = ir_build1(&l->b, IR_WARPGROUP_ID, s32, 0, NULL);
   r->group = cg_op2(l, IR_MIN, r->group, cg_s32(l, r->groups - 1));
+  r->thread = id;
   r->in_group = cg_op2(l, IR_AND, id, cg_s32(l, 127));
   r->one = cg_cmp(l, IR_EQ, r->in_group, cg_s32(l, 0));
-  if (r->blocks > 1)
-    r->rank = ir_build1(&l->b, IR_CLUSTER_RANK, s32, 0, NULL);
+  if (r->blocks > 1) /* as cluster_rank, which compilers do not know to be the block's */
+    r->rank = ir_build1(
+        &l->b, IR_MOD, s32, 2,
+        (struct ir_val[]){ir_build1(&l->b, IR_BLOCK_ID, s32, 0, NULL), cg_s32(l, r->blocks)});
   r->leads = cg_cmp(l, IR_EQ, id, cg_s32(l, l->threads));
   r->first = cg_cmp(l, IR_EQ, id, cg_s32(l, 0));
   cg_leave_top(l, saved);
@@ -524,11 +564,15 @@ void cg_lower_roles(struct lower *l, struct ir_block body) {
   if (alone)
     res_op1(l, IR_BAR_ARRIVE, start);
   set_regs(l, 1, false);
-  in = cg_enter_if(l, r->leads);
-  each_tile(l, body, produce_block);
-  cg_leave_if(l, in);
+  if (r->parted.id) {
+    each_tile(l, body, produce_part);
+  } else {
+    in = cg_enter_if(l, r->leads);
+    each_tile(l, body, produce_block);
+    cg_leave_if(l, in);
+  }
   cg_leave_block(l, saved, IR_YIELD, 0, NULL);
   /* Nobody leaves while others still load into its memory, or arrive there. */
-  if (!alone)
+  if (!alone && !r->parted.id)
     meet_cluster(l);
 }

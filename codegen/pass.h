@@ -102,6 +102,10 @@ bool cg_is_smem_only(const struct ir_module *m, const struct cg_uses *u, struct 
  * `threads` are a block's. */
 bool cg_wants_recompute(struct ir_module *m, struct arena *scratch, int64_t threads);
 
+/* Is v zero in every element, and written as a constant? (pass_split_loops.c) */
+bool cg_is_zero(const struct ir_module *m, struct ir_val v);
+/* Shared memory for accumulators that come from other blocks of the cluster (lower_parts.c). */
+int64_t cg_parts_bytes(const struct ir_module *m);
 /* May split_k cut the kernel's main loop? Says which one that is. */
 bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop);
 /* Can any op of the kernel change what this load reads? Then it must not run ahead. */

@@ -297,8 +297,10 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
     if (is_computed(m, c->dots.at[i], 1))
       bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
   }
+  bytes += cg_parts_bytes(m);
   if (bytes > cg_target_of(m)->smem_per_block)
-    return "two slots for its operands and the tiles it stores do not fit in shared memory";
+    return "two slots for its operands, the tiles it stores and sums from other blocks do not fit in "
+           "shared memory";
   return NULL;
 }
 
@@ -424,9 +426,51 @@ static bool is_arranged(struct ir_module *m) {
   return false;
 }
 
-static void refuse_cluster(struct chooser *c, struct ir_pass_ctx *ctx, const char *why) {
+static bool refuse(struct chooser *c, struct ir_pass_ctx *ctx, enum cg_knob k, const char *why) {
   cg_error(c->m, ctx->diags, c->dots.n ? c->dots.at[0] : (struct ir_op){0}, DIAG_CONFIG,
-           "schedule `cluster` = %lld: %s", (long long)cg_knob_get(c->m, CG_KNOB_CLUSTER), why);
+           "schedule `%s` = %lld: %s", cg_knob_name(k), (long long)cg_knob_get(c->m, k), why);
+  return false;
+}
+
+/* The loop whose iterations a cluster shares, or 0. */
+static struct ir_op parted_loop(const struct ir_module *m) {
+  IR_EACH_OP (m, m->body, o)
+    if (ir_op_at(m, o)->opcode == IR_FOR && ir_attr_int(m, o, IR_ATTR_parts, 1) > 1)
+      return o;
+  return (struct ir_op){0};
+}
+
+static bool is_dot_in(const struct ir_module *m, struct ir_op o, struct ir_block b) {
+  return o.id && ir_op_at(m, o)->opcode == IR_DOT && ir_op_at(m, o)->block.id == b.id;
+}
+
+/* NULL, or why the blocks of a cluster cannot share the loop: they add up accumulators alone, and
+ * what follows the loop is one block's, whose producer loads for the loop alone. */
+static const char *check_parted(struct chooser *c, struct ir_op loop) {
+  struct ir_module *m = c->m;
+  const struct ir_opnode *n = ir_op_at(m, loop);
+  const struct ir_blocknode *b = ir_block_at(m, n->blocks[0]);
+  if (cg_knob_get(m, CG_KNOB_CLUSTER) > 1)
+    return "`cluster` = 1 goes with it: a cluster's blocks share tiles or a loop";
+  for (uint32_t k = 0; k < n->n_out; k++) {
+    if (!c->uses.count[n->out[k].id])
+      continue;
+    struct ir_val v = ir_op_at(m, b->last)->in[k];
+    while (is_dot_in(m, ir_value_at(m, v)->def, n->blocks[0]))
+      v = ir_op_at(m, ir_value_at(m, v)->def)->in[2];
+    if (v.id != b->args.at[1 + k].id || !cg_is_zero(m, n->in[3 + k]) ||
+        ir_type_of(m, v).dtype != DT_F32)
+      return "its loop carries more than f32 sums of dots that start at 0";
+  }
+  for (struct ir_op o = n->next; o.id; o = ir_op_at(m, o)->next)
+    for (uint32_t i = 0; i < c->loads.n; i++) {
+      struct ir_op at = c->loads.at[i];
+      while (ir_block_at(m, ir_op_at(m, at)->block)->parent.id)
+        at = ir_block_at(m, ir_op_at(m, at)->block)->parent;
+      if (at.id == o.id)
+        return "dots follow its loop";
+    }
+  return NULL;
 }
 
 bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, bool *changed) {
@@ -434,12 +478,13 @@ bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, boo
   int64_t asked = cg_knob_get(m, CG_KNOB_WARPGROUPS);
   struct chooser c = {.m = m, .a = ctx->scratch};
   const char *why = NULL;
-  bool clusters = cg_knob_get(m, CG_KNOB_CLUSTER) > 1;
-  if (asked == 0 || (asked == CG_AUTO && is_arranged(m))) {
-    if (clusters)
-      refuse_cluster(&c, ctx, "its warps all do the same, by `warpgroups` = 0 or another knob");
-    return !clusters;
-  }
+  struct ir_op parted = parted_loop(m);
+  bool clusters = cg_knob_get(m, CG_KNOB_CLUSTER) > 1 || parted.id;
+  enum cg_knob by = parted.id ? CG_KNOB_SPLIT_CLUSTER : CG_KNOB_CLUSTER;
+  if (asked == 0 || (asked == CG_AUTO && is_arranged(m)))
+    return !clusters || refuse(&c, ctx, by,
+                               "its warps all do the same, by `warpgroups` = 0 or "
+                               "another knob");
   c.uses = cg_collect_uses(m, c.a);
   c.intervals = ir_find_intervals(m, c.a);
   ir_walk(m, m->body, list, &c);
@@ -447,17 +492,15 @@ bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, boo
   if (!(t->features & CG_WGMMA) || !(t->features & CG_TMA))
     why = arena_printf(c.a, "%s has no matrix unit of warpgroups", t->name);
   why = why ? why : check(&c, asked, w);
-  if (clusters && (why || (why = choose_cluster(&c, cg_knob_get(m, CG_KNOB_CLUSTER))))) {
-    refuse_cluster(&c, ctx, why);
-    return false;
-  }
+  if (clusters && !why)
+    why =
+        parted.id ? check_parted(&c, parted) : choose_cluster(&c, cg_knob_get(m, CG_KNOB_CLUSTER));
+  if (clusters && why)
+    return refuse(&c, ctx, by, why);
   if (why && asked == CG_AUTO)
     return true;
-  if (why) {
-    cg_error(m, ctx->diags, c.dots.n ? c.dots.at[0] : (struct ir_op){0}, DIAG_CONFIG,
-             "schedule `warpgroups` = %lld: %s", (long long)asked, why);
-    return false;
-  }
+  if (why)
+    return refuse(&c, ctx, CG_KNOB_WARPGROUPS, why);
   take(&c, w);
   *changed = true;
   return true;

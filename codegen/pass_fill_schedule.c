@@ -248,6 +248,7 @@ static void fill_unit_stages(struct ir_module *m, struct survey *s) {
     if (!cg_takes_loaded(m, s->dots.at[i], 1))
       room -= round_up(ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1), 1024);
   }
+  room -= cg_parts_bytes(m);
   if (slot > 0)
     stages = room / slot;
   put_auto(m, CG_KNOB_STAGES, stages > MOST_SLOTS ? MOST_SLOTS : stages < 1 ? 1 : stages);

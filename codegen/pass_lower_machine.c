@@ -102,7 +102,7 @@ static void lower_grid(struct lower *l, const struct ir_val *grid_args, struct i
   struct ir_val index[IR_MAX_GRID], size[IR_MAX_GRID] = {{0}};
   for (uint32_t i = 0; i < m->n_grid; i++)
     size[i] = cg_launch_s32(l, cg_grid_size(l, i));
-  bool clusters = l->roles && l->roles->blocks > 1;
+  bool clusters = l->roles && l->roles->blocks > 1 && l->roles->axis < m->n_grid;
   if (clusters && l->roles->axis == 0)
     group = group > l->roles->blocks ? group / l->roles->blocks : 1;
   for (uint32_t i = m->n_grid; i-- > 2;) {

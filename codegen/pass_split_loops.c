@@ -18,7 +18,10 @@
  * nothing. Iterations stay whole and keep their indices: what was proved of accesses in the loop
  * still holds. Parts of a loop with a merge function are merged only if they have iterations:
  * nothing says that merging with a part that has none changes nothing. Merge ops are gone after
- * this pass. */
+ * this pass.
+ *
+ * With `split_cluster` = 1 the grid stays: the loop gets the attribute `parts`, and blocks of a
+ * cluster share its iterations (lower_parts.c). */
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
 #include "ir/merge.h"
@@ -367,7 +370,7 @@ static void cut_range(struct splitter *s) {
 }
 
 /* Is v zero in every element, and written as a constant? */
-static bool is_zero(const struct ir_module *m, struct ir_val v) {
+bool cg_is_zero(const struct ir_module *m, struct ir_val v) {
   struct ir_op def = ir_value_at(m, v)->def;
   if (def.id && ir_op_at(m, def)->opcode == IR_SPLAT)
     def = ir_value_at(m, ir_op_at(m, def)->in[0])->def;
@@ -386,7 +389,7 @@ static void start_parts(struct splitter *s) {
     struct ir_val init = ir_op_at(m, s->how.loop)->in[3 + k];
     struct ir_type t = ir_type_of(m, init), mask = t;
     enum dtype d = (enum dtype)t.dtype;
-    if (s->how.kind[k] != IR_MERGE_SUM || is_zero(m, init))
+    if (s->how.kind[k] != IR_MERGE_SUM || cg_is_zero(m, init))
       continue;
     if (!is_first.id)
       is_first = compare(s, IR_EQ, s->part, number(s, 0));
@@ -611,6 +614,17 @@ static void split(struct splitter *s) {
   }
 }
 
+/* ---- blocks of a cluster ---- */
+
+/* The loop stays whole; that its iterations are shared is said of it. Whether they can be is known
+ * when the kernel has its roles (pass_choose_warpgroups.c). */
+static bool share(struct splitter *s) {
+  if (s->parts > IR_MAX_PARTS)
+    return refuse(s, s->how.loop, "with `split_cluster` = 1 it is at most 8, a cluster's blocks");
+  cg_set_int(s->m, s->how.loop, IR_ATTR_parts, s->parts);
+  return true;
+}
+
 /* ---- the rule ---- */
 
 #define MIN_TRIPS 8  /* iterations of a part: its ring is filled twice */
@@ -657,7 +671,10 @@ bool cg_pass_split_loops(struct ir_module *m, struct ir_pass_ctx *ctx, bool *cha
   if (s.parts > 1) {
     if (!choose(&s))
       return false;
-    split(&s);
+    if (cg_knob_get(m, CG_KNOB_SPLIT_CLUSTER) != 1)
+      split(&s);
+    else if (!share(&s))
+      return false;
   }
   ir_drop_merges(m);
   *changed = true;

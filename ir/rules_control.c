@@ -127,6 +127,10 @@ void ir_rule_for(struct ir_check *c) {
                    ir_type_text(ir_type_of(c->m, c->n->out[i]), &a),
                    ir_type_text(ir_type_of(c->m, c->n->in[3 + i]), &(struct ir_type_text){{0}}));
   check_yield(c, c->n->blocks[0], c->n->n_out, c->n->out, "the for");
+  int64_t parts = ir_attr_int(c->m, c->op, IR_ATTR_parts, 1);
+  if (parts < 1 || parts > IR_MAX_PARTS || (parts > 1 && ir_block_at(c->m, c->n->block)->parent.id))
+    ir_rule_fail(c, "parts is %lld; it must be 1 to %d, and only in the kernel's own block more",
+                 (long long)parts, IR_MAX_PARTS);
   const struct ir_opnode *before = ir_op_at(c->m, c->n->prev);
   if (ir_attr_int(c->m, c->op, IR_ATTR_follows, 0) &&
       (!c->n->prev.id || before->opcode != IR_FOR || before->n_in < 3 ||

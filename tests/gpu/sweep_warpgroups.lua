@@ -102,6 +102,18 @@ for axis = 0, 1 do
 end
 add {shape = {M = 8, N = 8, K = 8}, set = {BM = 128, BN = 256, BK = 64},
      schedule = {warpgroups = 2, cluster = 2}}
+-- a loop that the blocks of a cluster share: parts without iterations, several tiles a block
+for _, parts in ipairs {2, 3, 4} do
+  add {shape = {M = 72, N = 136, K = 40 * parts - 8}, absent = none,
+       set = {BM = 64, BN = 64, BK = 32},
+       schedule = {warpgroups = 1, split_k = parts, split_cluster = 1, stages = 2}}
+  add {shape = {M = 136, N = 72, K = 24}, set = {BM = 128, BN = 32, BK = 32},
+       schedule = {warpgroups = 2, split_k = parts, split_cluster = 1}}
+end
+add {shape = {M = 584, N = 1096, K = 136}, absent = none, set = {BM = 64, BN = 64, BK = 64},
+     schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
+add {shape = {M = 104, N = 63, K = 136}, set = {BM = 64, BN = 64, BK = 64}, layout = {A = "col"},
+     schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
 
 -- a product's loop in parts (row 9)
 for _, parts in ipairs {2, 3, 8} do
@@ -138,10 +150,14 @@ local shapes = {
   {shape = {M = 328, N = 136, K = 72}, set = {BM = 64, BN = 64, BK = 32},
        schedule = {warpgroups = 1, cluster = 2}, seed = 2},
 }
+local parted = {}
+for i, s in ipairs(shapes) do parted[i] = s end
+parted[#parted + 1] = {shape = {M = 200, N = 136, K = 200}, set = {BM = 64, BN = 64, BK = 32},
+                       schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
 
 -- Two products that share their left operand.
 kernels.dual = kernel {
-  name = "dual", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = shapes,
+  name = "dual", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = parted,
   args = {
     tensor("A", "T", "M", "K"), tensor("B1", "T", "N", "K"), tensor("B2", "T", "N", "K"),
     out("C", "T", "M", "N"), out("G", "T", "M", "N"),
@@ -160,7 +176,7 @@ kernels.dual = kernel {
 
 -- Two products into one accumulator, four loads.
 kernels.two = kernel {
-  name = "two", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = shapes,
+  name = "two", const = {T = {bf16, f16}}, tune = tune, grid = grid, cases = parted,
   args = {
     tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), tensor("A2", "T", "M", "K"),
     tensor("B2", "T", "N", "K"), out("C", "T", "M", "N"),

@@ -191,6 +191,14 @@ static void columns_shared(void **state) {
       "warpgroups=1,stages=2,cluster=2,cluster_axis=1");
 }
 
+/* Blocks of a cluster share the loop; several tiles each. */
+static void loop_shared(void **state) {
+  (void)state;
+  mutants_of_lowered(
+      &(struct hopper_case){.name = "lowered, loop shared", .m = 136, .n = 136, .k = 200},
+      "warpgroups=1,stages=2,split_k=2,split_cluster=1");
+}
+
 static void gemm(void **state) {
   (void)state;
   mutants_of((struct hopper_case[]){{.name = "gemm_128x256", .m = 130, .n = 520, .k = 264}}, 1);
@@ -233,6 +241,7 @@ int main(void) {
       cmocka_unit_test(attention),   cmocka_unit_test(attention_causal),
       cmocka_unit_test(multicast),   cmocka_unit_test(role_to_role),
       cmocka_unit_test(rows_shared), cmocka_unit_test(columns_shared),
+      cmocka_unit_test(loop_shared),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(listed);
