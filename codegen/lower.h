@@ -471,7 +471,7 @@ int64_t cg_loop_parts(const struct ir_module *m, struct ir_op o);
 void cg_cut_bounds(struct lower *l, struct ir_op loop, struct ir_val bounds[3]);
 /* All threads of the cluster meet, and know what the others wrote into their memory. */
 void cg_meet_parts(struct lower *l);
-/* Behind the loop: adds up the accumulators in block 0, and stays in the branch that is block 0's. */
+/* Behind the loop: adds up the accumulators in block 0, and stays in the branch that is its. */
 struct ir_builder cg_join_parts(struct lower *l, struct ir_op loop);
 
 /* ---- lower_box.c, lower_panels.c: the tensor memory unit ---- */

@@ -299,8 +299,8 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
   }
   bytes += cg_parts_bytes(m);
   if (bytes > cg_target_of(m)->smem_per_block)
-    return "two slots for its operands, the tiles it stores and sums from other blocks do not fit in "
-           "shared memory";
+    return "two slots for its operands, the tiles it stores and sums from other blocks do not fit "
+           "in shared memory";
   return NULL;
 }
 

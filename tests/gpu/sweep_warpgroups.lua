@@ -73,9 +73,9 @@ for _, group in ipairs {1, 4, 8, 16} do
        set = {BM = 64, BN = 64, BK = 32}, schedule = {warpgroups = 1, group = group}}
 end
 -- results leave through fewer panels than a tile has, several tiles a block
-for _, staging in ipairs {1, 2, 3, 4} do
-  add {shape = {M = 1000, N = 1160, K = 40}, absent = none,
-       set = {BM = 64, BN = 128, BK = 32}, schedule = {warpgroups = 1, staging = staging}}
+add {shape = {M = 1000, N = 1160, K = 40}, absent = none, set = {BM = 64, BN = 128, BK = 32},
+     schedule = {warpgroups = 1, staging = 1}}
+for _, staging in ipairs {1, 2, 3} do
   add {shape = {M = 376, N = 520, K = 72}, set = {BM = 256, BN = 128, BK = 32},
        schedule = {warpgroups = 2, staging = staging}}
 end
@@ -89,8 +89,8 @@ for axis = 0, 1 do
            schedule = {warpgroups = 2, cluster = 2, cluster_axis = axis}}
     end
   end
-  for _, s in ipairs {{1, 2, 136, 264}, {2, 2, 136, 264}, {5, 2, 296, 1800}, {3, 4, 296, 1800}} do
-    add {shape = {M = s[3], N = s[4], K = 72}, absent = none, set = {BM = 64, BN = 64, BK = 32},
+  for _, s in ipairs {{1, 2, 136, 136}, {2, 2, 136, 136}, {5, 2, 296, 904}, {3, 4, 296, 904}} do
+    add {shape = {M = s[3], N = s[4], K = 72}, absent = none, set = {BM = 64, BN = 32, BK = 32},
          schedule = {warpgroups = 1, stages = s[1], cluster = s[2], cluster_axis = axis, group = 4}}
   end
   add {shape = {M = 392, N = 136, K = 72}, set = {BM = 192, BN = 48, BK = 32}, absent = none,
@@ -110,7 +110,7 @@ for _, parts in ipairs {2, 3, 4} do
   add {shape = {M = 136, N = 72, K = 24}, set = {BM = 128, BN = 32, BK = 32},
        schedule = {warpgroups = 2, split_k = parts, split_cluster = 1}}
 end
-add {shape = {M = 584, N = 1096, K = 136}, absent = none, set = {BM = 64, BN = 64, BK = 64},
+add {shape = {M = 584, N = 280, K = 136}, absent = none, set = {BM = 64, BN = 16, BK = 64},
      schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
 add {shape = {M = 104, N = 63, K = 136}, set = {BM = 64, BN = 64, BK = 64}, layout = {A = "col"},
      schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
