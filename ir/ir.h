@@ -16,11 +16,11 @@
 #include "base/recipe.h"
 #include "ir/layout.h"
 
-#define IR_VERSION  1
-#define IR_MAX_RANK 5
-#define IR_MAX_PARTS 8 /* blocks of a cluster, on every GPU that has clusters */
-#define IR_MAX_GRID 4    /* axes: 3 of the kernel, and one that a pass may add */
-#define IR_DYN      (-1) /* a view's dim known only at launch */
+#define IR_VERSION   1
+#define IR_MAX_RANK  5
+#define IR_MAX_PARTS 8    /* blocks of a cluster, on every GPU that has clusters */
+#define IR_MAX_GRID  4    /* axes: 3 of the kernel, and one that a pass may add */
+#define IR_DYN       (-1) /* a view's dim known only at launch */
 
 struct ir_val {
   uint32_t id;
