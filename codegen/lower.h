@@ -39,7 +39,7 @@ enum cg_lval_kind {
   CG_LV_SMEM,   /* `smem`, in slot offset `scalar`; a fragment that was read from there has both */
 };
 
-enum cg_lazy { CG_LAZY_UNKNOWN, CG_LAZY_INLINE, CG_LAZY_FRAG };
+enum cg_lazy { CG_LAZY_UNKNOWN, CG_LAZY_ASKED, CG_LAZY_INLINE, CG_LAZY_FRAG };
 
 /* What became of a value of the scheduled module. */
 struct cg_lval {

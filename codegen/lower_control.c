@@ -207,6 +207,38 @@ void cg_lower_for(struct lower *l, struct ir_op o) {
     }
 }
 
+/* Is every use of v in the branches of op o, directly in their blocks? */
+static bool is_used_in(const struct lower *l, struct ir_val v, const struct ir_opnode *o) {
+  for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
+    struct ir_block b = ir_op_at(l->m, l->uses.list.at[i].op)->block;
+    if (b.id != o->blocks[0].id && b.id != o->blocks[1].id)
+      return false;
+  }
+  return true;
+}
+
+/* The fragment of the branches' result i. Where one side yields a tile that nothing else reads, and
+ * the other what is computed from it element by element, that tile's own: one side then leaves it
+ * as it is. */
+static uint32_t branch_frag(struct lower *l, struct ir_op o, uint32_t i) {
+  struct ir_module *m = l->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  struct ir_val out = n->out[i];
+  for (int side = 0; side < 2 && n->n_out == 1; side++) {
+    struct ir_val kept = ir_op_at(m, ir_block_at(m, n->blocks[side])->last)->in[i];
+    struct ir_val other = ir_op_at(m, ir_block_at(m, n->blocks[1 - side])->last)->in[i];
+    const struct ir_value *x = ir_value_at(m, kept);
+    struct ir_op def = ir_value_at(m, other)->def;
+    if (l->val[kept.id].kind == CG_LV_FRAG && x->def.id &&
+        ir_op_at(m, x->def)->block.id == n->block.id && is_used_in(l, kept, n) &&
+        cg_layout_of(l, kept) == cg_layout_of(l, out) && def.id &&
+        ir_op_at(m, def)->block.id == n->blocks[1 - side].id && ir_op_at(m, def)->prev.id == 0 &&
+        cg_is_elementwise(ir_op_at(m, def)->opcode))
+      return l->val[kept.id].frag;
+  }
+  return cg_new_frag(l, "i", ir_type_of(m, out), cg_layout_of(l, out));
+}
+
 void cg_lower_if(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   const struct ir_opnode n = *ir_op_at(m, o);
@@ -216,7 +248,7 @@ void cg_lower_if(struct lower *l, struct ir_op o) {
   uint32_t n_scalars = 0;
   for (uint32_t i = 0; i < c.n; i++) {
     if (is_tile(l, n.out[i]))
-      c.frag[i] = cg_new_frag(l, "i", ir_type_of(m, n.out[i]), cg_layout_of(l, n.out[i]));
+      c.frag[i] = branch_frag(l, o, i);
     else
       out[n_scalars++] = n.out[i];
   }

@@ -194,12 +194,100 @@ void cg_fill_frag(struct lower *l, uint32_t frag, struct ir_val v, uint32_t layo
   cg_end_each(l, saved);
 }
 
+/* ---- a place that is free ---- */
+
+static uint32_t value_regs(const struct lower *l, struct ir_val v) {
+  uint32_t layout = cg_layout_of(l, v), bits = dtype_bits((enum dtype)ir_type_of(l->m, v).dtype);
+  return layout ? layout_extent(cg_layout_at(l, layout), LAYOUT_REG) * bits / 32 : 0;
+}
+
+#define MOST_CHAIN 16
+
+/* The ops that compute an element of a value from the same one of others, and nothing else reads
+ * what lies between. */
+struct chain {
+  uint32_t n;
+  struct ir_op op[MOST_CHAIN];
+};
+
+static bool holds(const struct chain *c, struct ir_op o) {
+  for (uint32_t i = 0; i < c->n; i++)
+    if (c->op[i].id == o.id)
+      return true;
+  return false;
+}
+
+/* Was all that reads v, but for the chain, lowered before the chain's first op? Reductions and the
+ * like then have read it; what is computed where it is read has not. */
+static bool is_done(const struct lower *l, struct ir_val v, const struct chain *c) {
+  const struct ir_module *m = l->m;
+  const uint32_t *order = l->roles->order;
+  for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
+    struct ir_op user = l->uses.list.at[i].op;
+    const struct ir_opnode *n = ir_op_at(m, user);
+    if (!holds(c, user) && (!cg_is_reduce(n->opcode) || order[user.id] > order[c->op[0].id] ||
+                            n->block.id != ir_op_at(m, c->op[0])->block.id))
+      return false;
+  }
+  return true;
+}
+
+static bool is_inline(struct lower *l, struct ir_val v);
+static struct ir_val free_place(struct lower *l, struct ir_val v);
+
+/* Has v, or will it have, a fragment of its own? */
+static bool has_fragment(struct lower *l, struct ir_val v) {
+  enum ir_opcode c = ir_op_at(l->m, ir_value_at(l->m, v)->def)->opcode;
+  if (l->val[v.id].kind != CG_LV_NONE)
+    return l->val[v.id].kind == CG_LV_FRAG;
+  /* Asked for what reads v while v itself is asked for: it has one where it finds a place. */
+  if (l->val[v.id].lazy == CG_LAZY_ASKED)
+    return l->uses.count[v.id] > 1 && free_place(l, v).id;
+  return c == IR_DOT || c == IR_IF || c == IR_FOR || (cg_is_elementwise(c) && !is_inline(l, v));
+}
+
+/* Collects the chain of v; a tile that it reads in `to`'s layout and no one needs any more, or
+ * none. */
+static struct ir_val place_in(struct lower *l, struct ir_val v, struct ir_val to, struct chain *c) {
+  struct ir_module *m = l->m;
+  struct ir_op def = ir_value_at(m, v)->def;
+  struct ir_val place = {0};
+  if (c->n == MOST_CHAIN || !cg_is_elementwise(ir_op_at(m, def)->opcode))
+    return place;
+  c->op[c->n++] = def;
+  for (uint32_t i = 0; i < ir_op_at(m, def)->n_in && !place.id; i++) {
+    struct ir_val in = ir_op_at(m, def)->in[i];
+    struct ir_op made = ir_value_at(m, in)->def;
+    if (ir_type_of(m, in).kind != IR_TILE || cg_is_free(m, in) || !made.id ||
+        ir_op_at(m, made)->block.id != ir_op_at(m, def)->block.id)
+      continue;
+    if (has_fragment(l, in)) {
+      if (cg_layout_of(l, in) == cg_layout_of(l, to) &&
+          ir_type_eq(ir_type_of(m, in), ir_type_of(m, to)) && is_done(l, in, c))
+        place = in;
+    } else if (l->uses.count[in.id] == 1) {
+      place = place_in(l, in, to, c);
+    }
+  }
+  return place;
+}
+
+/* The tile that v, a long one, is the last to read: it may take its place. Of kernels with a
+ * producer, whose accumulators leave no room for a copy. */
+static struct ir_val free_place(struct lower *l, struct ir_val v) {
+  struct chain c = {0};
+  return l->roles ? place_in(l, v, v, &c) : (struct ir_val){0};
+}
+
 uint32_t cg_materialize(struct lower *l, struct ir_val v, const char *name) {
   struct cg_lval *x = &l->val[v.id];
   if (x->kind == CG_LV_FRAG)
     return x->frag;
-  uint32_t layout = cg_layout_of(l, v);
-  uint32_t frag = cg_new_frag(l, name, ir_type_of(l->m, v), layout);
+  uint32_t layout = cg_layout_of(l, v), frag = 0;
+  if (x->kind == CG_LV_INLINE && value_regs(l, v) > MANY_REGS)
+    frag = l->val[free_place(l, v).id].frag;
+  if (!frag)
+    frag = cg_new_frag(l, name, ir_type_of(l->m, v), layout);
   cg_fill_frag(l, frag, v, layout);
   x->kind = CG_LV_FRAG;
   x->frag = frag;
@@ -223,11 +311,6 @@ static bool is_lazy(enum ir_opcode c) {
          c == IR_BITCAST;
 }
 
-static uint32_t value_regs(const struct lower *l, struct ir_val v) {
-  uint32_t layout = cg_layout_of(l, v), bits = dtype_bits((enum dtype)ir_type_of(l->m, v).dtype);
-  return layout ? layout_extent(cg_layout_at(l, layout), LAYOUT_REG) * bits / 32 : 0;
-}
-
 static const struct cg_lval *find_writer(struct lower *l, struct ir_val v);
 
 /* May v be computed again wherever it is read? All readers must be in v's block: in a loop they
@@ -240,10 +323,12 @@ static bool is_inline(struct lower *l, struct ir_val v) {
   struct ir_op o = ir_value_at(l->m, v)->def;
   bool here = true, spread = false;
   if (x->lazy != CG_LAZY_UNKNOWN)
-    return x->lazy == CG_LAZY_INLINE;
-  x->lazy = CG_LAZY_INLINE;
-  if (cg_is_free(l->m, v) || l->uses.count[v.id] == 0)
+    return x->lazy != CG_LAZY_FRAG;
+  x->lazy = CG_LAZY_ASKED;
+  if (cg_is_free(l->m, v) || l->uses.count[v.id] == 0) {
+    x->lazy = CG_LAZY_INLINE;
     return true;
+  }
   for (uint32_t i = l->uses.first[v.id]; i; i = l->uses.list.at[i].next) {
     const struct ir_opnode *user = ir_op_at(l->m, l->uses.list.at[i].op);
     here = here && user->block.id == ir_op_at(l->m, o)->block.id;
@@ -253,7 +338,8 @@ static bool is_inline(struct lower *l, struct ir_val v) {
   /* A broadcast asks for one element many times. */
   bool again = cg_knob_get(l->m, CG_KNOB_RECOMPUTE) == 1;
   uint32_t most = again ? CG_LONG_TILE - 1 : MANY_REGS;
-  bool inline_it = here && (cheap || (!spread && (!several || value_regs(l, v) > most)));
+  bool large = value_regs(l, v) > most && !(several && free_place(l, v).id);
+  bool inline_it = here && (cheap || (!spread && (!several || large)));
   x->lazy = inline_it ? CG_LAZY_INLINE : CG_LAZY_FRAG;
   return inline_it;
 }

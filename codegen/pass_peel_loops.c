@@ -19,8 +19,13 @@
  * Knob `peel`: 1, masks of tiles and edges of loads; 0, no loop. Where it is open, masks of tiles
  * alone, of MIN_MASK elements a thread, in loops of at most MAX_OPS ops that write nothing (a store
  * beside its copy is not known to write elsewhere), where registers are not scarce: bounds and
- * slots of the second loop live through the first one. Loops in such a loop keep it whole, and so
- * do loads by the tensor memory unit: it checks edges itself, and a loop has its pipe alone. */
+ * slots of the second loop live through the first one. Loops in such a loop keep it whole.
+ *
+ * A loop with loads by the tensor memory unit, whose pipe is its alone, stays one (that unit checks
+ * edges itself). What its masks select is a branch there:
+ *
+ *   x' = if largest difference < 0 { x } else { where(k + iota <= row, x, -inf) }
+ */
 #include "base/bitset.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -60,6 +65,7 @@ struct peeler {
   uint32_t n;
   struct cond cond[MAX_CONDS];
   bool loads; /* edges of loads too */
+  bool whole; /* the loop stays one */
 };
 
 /* ---- linear forms ---- */
@@ -193,14 +199,19 @@ static int64_t regs_of(struct ir_module *m, struct ir_val v) {
   return t.kind == IR_TILE ? ir_elems(t) * bytes / 4 / (threads > 0 ? threads : 128) : 0;
 }
 
-/* Elements that a thread has of the largest mask. */
+/* Elements that a thread has of a tile. */
+static int64_t elems_of(struct ir_module *m, struct ir_val v) {
+  int64_t threads = cg_knob_get(m, CG_KNOB_THREADS);
+  return ir_elems(ir_type_of(m, v)) / (threads > 0 ? threads : 128);
+}
+
 static int64_t largest_mask(const struct peeler *p) {
-  int64_t most = 0, threads = cg_knob_get(p->m, CG_KNOB_THREADS);
+  int64_t most = 0;
   for (uint32_t i = 0; i < p->n; i++) {
-    struct ir_type t = ir_type_of(p->m, ir_op_at(p->m, p->cond[i].op)->out[0]);
-    most = ir_elems(t) > most ? ir_elems(t) : most;
+    int64_t n = elems_of(p->m, ir_op_at(p->m, p->cond[i].op)->out[0]);
+    most = n > most ? n : most;
   }
-  return most / (threads > 0 ? threads : 128);
+  return most;
 }
 
 static bool has_room(struct ir_module *m, struct ir_op loop) {
@@ -225,11 +236,13 @@ static bool find_conds(struct peeler *p) {
   for (struct ir_op o = ir_block_at(m, body)->first; o.id; o = ir_walk_next(m, o, body), ops++) {
     const struct ir_opnode *n = ir_op_at(m, o);
     bool writes = ir_info(n->opcode)->traits & (IR_WRITES | IR_EFFECT);
-    bool tma = n->opcode == IR_LOAD && str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma");
-    if (n->opcode == IR_FOR || n->opcode == IR_WHILE || tma || (writes && !p->loads))
+    if (n->opcode == IR_LOAD && str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+      p->whole = true;
+    if (n->opcode == IR_FOR || n->opcode == IR_WHILE || (writes && !p->loads && !p->whole))
       return false;
   }
-  if (!p->loads && (ops > MAX_OPS || !has_room(m, p->loop)))
+  p->loads = p->loads && !p->whole;
+  if (!p->loads && !p->whole && (ops > MAX_OPS || !has_room(m, p->loop)))
     return false;
   for (struct ir_op o = ir_block_at(m, body)->first; o.id; o = ir_walk_next(m, o, body)) {
     enum ir_opcode c = ir_op_at(m, o)->opcode;
@@ -238,7 +251,7 @@ static bool find_conds(struct peeler *p) {
     if (c == IR_LOAD && p->loads)
       look_at_load(p, o);
   }
-  return p->n > 0 && (p->loads || largest_mask(p) >= MIN_MASK);
+  return p->n > 0 && (p->loads || p->whole || largest_mask(p) >= MIN_MASK);
 }
 
 /* ---- where to cut ---- */
@@ -393,6 +406,73 @@ static void simplify_middle(struct peeler *p) {
   fold_masks(p, &known);
 }
 
+/* ---- a loop that stays one ---- */
+
+/* bool: do all conditions hold in this iteration? Computed where it begins. */
+static struct ir_val all_hold(struct peeler *p) {
+  struct ir_module *m = p->m;
+  struct ir_block body = ir_op_at(m, p->loop)->blocks[0];
+  struct ir_val index = ir_block_at(m, body)->args.at[0], all = {0}, zero = number(p, 0);
+  struct ir_builder before = p->b, inside = p->b;
+  inside.block = body;
+  inside.before = ir_block_at(m, body)->first;
+  for (uint32_t i = 0; i < p->n; i++) {
+    struct ir_val e = rest(p, &p->cond[i].form), k = number(p, p->cond[i].form.index);
+    p->b = inside;
+    struct ir_val in[2] = {op2(p, IR_ADD, op2(p, IR_MUL, index, k), e), zero};
+    struct ir_val holds = ir_build1(&p->b, IR_LT, ir_scalar(DT_BOOL), 2, in);
+    struct ir_val both[2] = {all, holds};
+    all = all.id ? ir_build1(&p->b, IR_AND, ir_scalar(DT_BOOL), 2, both) : holds;
+    p->b = before;
+  }
+  return all;
+}
+
+/* The select becomes a branch: on one side what it selects where its mask is true. */
+static void branch(struct peeler *p, struct ir_op select, struct ir_val all) {
+  struct ir_module *m = p->m;
+  const struct ir_opnode n = *ir_op_at(m, select);
+  struct ir_val in[3] = {n.in[0], n.in[1], n.in[2]}, was = n.out[0];
+  struct ir_type t = ir_type_of(m, was);
+  struct ir_builder b = {m, n.block, select, n.loc};
+  struct ir_op o = ir_build(&b, IR_IF, 1, &all, 1, &t);
+  for (int side = 0; side < 2; side++) {
+    b.block = ir_op_at(m, o)->blocks[side];
+    b.before = (struct ir_op){0};
+    struct ir_val v = side ? ir_build1(&b, IR_SELECT, t, 3, in) : in[1];
+    ir_build(&b, IR_YIELD, 1, &v, 0, NULL);
+  }
+  ir_replace_uses(m, was, ir_op_at(m, o)->out[0]);
+}
+
+static bool guard(struct peeler *p) {
+  struct ir_module *m = p->m;
+  struct ir_block body = ir_op_at(m, p->loop)->blocks[0];
+  struct bitset known = bitset_new(p->ctx->scratch, m->values.n);
+  VEC(struct ir_op) selects = {0};
+  for (uint32_t i = 0; i < p->n; i++)
+    bitset_add(&known, ir_op_at(m, p->cond[i].op)->out[0].id);
+  for (struct ir_op o = ir_block_at(m, body)->first; o.id; o = ir_walk_next(m, o, body)) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    bool first = n->n_in && bitset_has(&known, n->in[0].id);
+    bool second = n->n_in > 1 && bitset_has(&known, n->in[1].id);
+    bool moved = n->opcode == IR_SPLAT || n->opcode == IR_BROADCAST || n->opcode == IR_RESHAPE ||
+                 n->opcode == IR_TRANSPOSE;
+    if ((moved && first) || (n->opcode == IR_AND && first && second) ||
+        (n->opcode == IR_OR && (first || second)))
+      bitset_add(&known, n->out[0].id);
+    if (n->opcode == IR_SELECT && first && n->block.id == body.id &&
+        elems_of(m, n->out[0]) >= MIN_MASK)
+      VEC_PUSH(p->ctx->scratch, &selects, o);
+  }
+  if (!selects.n)
+    return false;
+  struct ir_val all = all_hold(p);
+  for (uint32_t i = 0; i < selects.n; i++)
+    branch(p, selects.at[i], all);
+  return true;
+}
+
 static void peel(struct peeler *p) {
   struct ir_module *m = p->m;
   struct ir_op loop = p->loop, first_loop = {0}, last_loop = {0};
@@ -443,8 +523,9 @@ bool cg_pass_peel_loops(struct ir_module *m, struct ir_pass_ctx *ctx, bool *chan
     p.b = (struct ir_builder){m, ir_op_at(m, o)->block, o, ir_op_at(m, o)->loc};
     if (!find_conds(&p))
       continue;
-    peel(&p);
-    n++;
+    if (!p.whole)
+      peel(&p);
+    n += !p.whole || guard(&p);
   }
   if (n) {
     cg_knob_put(m, CG_KNOB_PEEL, 1);

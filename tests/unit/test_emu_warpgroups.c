@@ -159,11 +159,61 @@ static void refusals_say_why(void **state) {
   }
 }
 
+/* Occurrences of `word` in the text of a stage of kernel `name`'s first case, after a pass. */
+static uint32_t count_words(const char *name, const char *set, const char *stage, const char *after,
+                            const char *word) {
+  struct help_api t = {0};
+  struct kiln_file *file = NULL;
+  struct kiln_variant *v = NULL;
+  const char *text;
+  uint32_t n = 0;
+  help_api_start(&t, NULL);
+  help_api_expect(
+      &t, kiln_file_load(t.ctx, KILN_SRC_DIR "/tests/gpu/sweep_programs.lua", KILN_SRC_DIR, &file),
+      KILN_OK, NULL);
+  struct kiln_request req = help_api_request();
+  req.kernel = name;
+  req.case_index = 0;
+  req.target = "sm_90a";
+  req.set = &set;
+  req.n_set = set != NULL;
+  help_api_expect(&t, kiln_specialise(file, &req, &v), KILN_OK, NULL);
+  help_api_expect(&t, kiln_show(v, stage, after, &text), KILN_OK, NULL);
+  for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+    n++;
+  kiln_variant_free(v);
+  kiln_file_free(file);
+  help_api_stop(&t);
+  return n;
+}
+
+/* A loop whose loads are the tensor memory unit's stays one: what its mask selects is a branch. */
+static void masks_become_branches(void **state) {
+  (void)state;
+  static const char *const kernels[] = {"sigmoid", "two_terms"};
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(count_words(kernels[i], NULL, "scheduled", "peel_loops", " = if "), 1);
+    assert_int_equal(count_words(kernels[i], NULL, "scheduled", "peel_loops", " = for "), 1);
+    assert_int_equal(count_words(kernels[i], "peel=0", "scheduled", "peel_loops", " = if "), 0);
+  }
+}
+
+/* Exponentials are computed once, in the place of what they are computed from, although the sum and
+ * the next product both read them. */
+static void exponentials_are_computed_once(void **state) {
+  (void)state;
+  /* Of the tile; of the ratio of maxima. */
+  assert_int_equal(count_words("two_terms", "BN=128", "machine", NULL, " = ex2 "), 0);
+  assert_int_equal(count_words("two_terms", "BN=128", "machine", NULL, " = exp "), 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cases_are_verified),
       cmocka_unit_test(cases_agree_in_the_algebraic_domain),
       cmocka_unit_test(refusals_say_why),
+      cmocka_unit_test(masks_become_branches),
+      cmocka_unit_test(exponentials_are_computed_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
