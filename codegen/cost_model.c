@@ -270,12 +270,12 @@ struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *op
     if (asked <= 0 && !fits)
       continue;
     struct cg_cost c = cost_of(&x, gpu, (double)tiles, parts, state);
-    if ((!best.us || c.us < best.us) && (parts == 1 || splits(tile, opt, parts, a, diags)))
+    if ((best.us == 0 || c.us < best.us) && (parts == 1 || splits(tile, opt, parts, a, diags)))
       best = c;
     if (asked > 0)
       break;
   }
-  if (!best.us)
+  if (best.us == 0)
     return (struct cg_cost){.why = "its parts do not become warp-specialised"};
   return best;
 }

@@ -177,6 +177,25 @@ kernels.moments = kernel {
   end,
 }
 
+-- A product that is waited for, between two that stay in flight.
+kernels.between = kernel {
+  name = "between", const = types, tune = tune, grid = grid, cases = cases(plain),
+  args = {
+    tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), tensor("G", "T", "N", "K"),
+    tensor("F", "T", "N", "K"), out("C", "T", "M", "N"),
+  },
+  body = function(a, d, c, i, j)
+    local x, y, s = zeros(f32, c.BM, c.BN), zeros(f32, c.BM, c.BN), zeros(f32, c.BM, 1)
+    for k in range(0, d.K, c.BK) do
+      local t, at, size = a.A:tile({i * c.BM, k}, {c.BM, c.BK}), {j * c.BN, k}, {c.BN, c.BK}
+      x = x + dot(t, a.B:tile(at, size):T())
+      s = s + rowsum(dot(t, a.G:tile(at, size):T()))
+      y = y + dot(t, a.F:tile(at, size):T())
+    end
+    a.C:store({i * c.BM, j * c.BN}, cast(x - y + s, c.T))
+  end,
+}
+
 -- Weights of 8 bits with a scale a column, widened where they are needed: the right operand is
 -- computed, N adjacent or not.
 kernels.weights = kernel {

@@ -95,6 +95,10 @@ void cg_gemm_text(struct strbuf *out, const struct cg_gemm *g) {
   int ta = op(&w, a, "load %%%d, %%%d, %%%d", va, m, k);
   int tb =
       op(&w, bt, "transpose %%%d {perm = [1,0]}", op(&w, b, "load %%%d, %%%d, %%%d", vb, n, k));
+  if (g->computed & 1)
+    ta = op(&w, a, "max %%%d, %%%d", ta, ta);
+  if (g->computed & 2)
+    tb = op(&w, bt, "max %%%d, %%%d", tb, tb);
   int d = op(&w, w.type, "dot %%%d, %%%d, %%%d", ta, tb, acc);
   sb_printf(out, "    yield %%%d\n    }\n", d);
   if (g->bias) {

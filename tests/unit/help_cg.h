@@ -13,7 +13,8 @@ struct cg_gemm {
   enum dtype t;
   int bm, bn, bk;
   bool bias, residual;
-  const char *act; /* NULL, relu, gelu, gelu_tanh, silu */
+  const char *act;   /* NULL, relu, gelu, gelu_tanh, silu */
+  uint32_t computed; /* 1: a, 2: b: each element as the larger of itself and itself */
 };
 void cg_gemm_text(struct strbuf *out, const struct cg_gemm *g);
 void cg_add_text(struct strbuf *out, enum dtype t, int tile);

@@ -157,8 +157,8 @@ static void mutants_of(const struct hopper_case *cases, uint32_t n_cases) {
 }
 
 /* The same of a product's machine code, lowered for shapes like the case's. */
-static void mutants_of_lowered(const struct hopper_case *c, const char *knobs) {
-  static const struct cg_gemm product = {.t = DT_BF16, .bm = 64, .bn = 64, .bk = 32};
+static void mutants_of_lowered(const struct hopper_case *c, const char *knobs, uint32_t computed) {
+  struct cg_gemm product = {.t = DT_BF16, .bm = 64, .bn = 64, .bk = 32, .computed = computed};
   struct cg_test t;
   struct strbuf tile = {0}, text = {0};
   struct help_arena h;
@@ -181,14 +181,14 @@ static void rows_shared(void **state) {
   (void)state;
   mutants_of_lowered(
       &(struct hopper_case){.name = "lowered, shared along axis 0", .m = 136, .n = 136, .k = 136},
-      "warpgroups=1,stages=2,cluster=2,cluster_axis=0");
+      "warpgroups=1,stages=2,cluster=2,cluster_axis=0", 0);
 }
 
 static void columns_shared(void **state) {
   (void)state;
   mutants_of_lowered(
       &(struct hopper_case){.name = "lowered, shared along axis 1", .m = 72, .n = 264, .k = 136},
-      "warpgroups=1,stages=2,cluster=2,cluster_axis=1");
+      "warpgroups=1,stages=2,cluster=2,cluster_axis=1", 0);
 }
 
 /* Blocks of a cluster share the loop; several tiles each. */
@@ -196,7 +196,23 @@ static void loop_shared(void **state) {
   (void)state;
   mutants_of_lowered(
       &(struct hopper_case){.name = "lowered, loop shared", .m = 136, .n = 136, .k = 200},
-      "warpgroups=1,stages=2,split_k=2,split_cluster=1");
+      "warpgroups=1,stages=2,split_k=2,split_cluster=1", 0);
+}
+
+/* A goes on to registers; several tiles a block. */
+static void computed_a(void **state) {
+  (void)state;
+  mutants_of_lowered(
+      &(struct hopper_case){.name = "lowered, a computed", .m = 136, .n = 264, .k = 136},
+      "warpgroups=1,stages=2", 1);
+}
+
+/* B goes through registers and back to shared memory. */
+static void computed_b(void **state) {
+  (void)state;
+  mutants_of_lowered(
+      &(struct hopper_case){.name = "lowered, b computed", .m = 136, .n = 264, .k = 136},
+      "warpgroups=1,stages=2", 2);
 }
 
 static void gemm(void **state) {
@@ -241,7 +257,8 @@ int main(void) {
       cmocka_unit_test(attention),   cmocka_unit_test(attention_causal),
       cmocka_unit_test(multicast),   cmocka_unit_test(role_to_role),
       cmocka_unit_test(rows_shared), cmocka_unit_test(columns_shared),
-      cmocka_unit_test(loop_shared),
+      cmocka_unit_test(loop_shared), cmocka_unit_test(computed_a),
+      cmocka_unit_test(computed_b),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(listed);
