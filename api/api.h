@@ -127,7 +127,8 @@ struct api_arg {
   bool absent;
   uint32_t rank; /* 0: scalar */
   int64_t dim[IR_MAX_RANK], stride[IR_MAX_RANK];
-  double number; /* scalars */
+  int64_t offset; /* of the least address in its allocation */
+  double number;  /* scalars */
 };
 
 /* What nobody gave and the cost model chose. */
@@ -222,6 +223,9 @@ struct api_image {
 };
 bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_arg *arg,
                    struct api_image *out);
+/* Bytes from the start of the allocation to element (0,0,..), and of the whole: false: more than
+ * memory can hold. */
+bool api_image_extent(const struct api_arg *arg, int64_t *origin, int64_t *bytes);
 /* Everything to the poison of the dtype, guards included. */
 void api_image_poison(struct api_image *im, const struct api_arg *arg);
 /* All between the guards to another byte than the poison, and back to what it was before: `kept` is

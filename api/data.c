@@ -81,17 +81,26 @@ bool api_overlaps_itself(const struct api_arg *arg, struct arena *a) {
   return twice;
 }
 
+bool api_image_extent(const struct api_arg *arg, int64_t *origin, int64_t *bytes) {
+  struct rt_tensor t = api_rt_tensor(arg, NULL);
+  int64_t low, offset;
+  if (!rt_tensor_extent(&t, &low, bytes) || arg->offset > INT64_MAX / 8)
+    return false;
+  offset = dtype_bytes(arg->dtype, arg->offset);
+  *origin = offset - low;
+  return !__builtin_add_overflow(*bytes, offset, bytes) && *bytes <= INT64_MAX / 16;
+}
+
 bool api_image_new(struct kiln_context *ctx, struct arena *a, const struct api_arg *arg,
                    struct api_image *out) {
-  struct rt_tensor t = api_rt_tensor(arg, NULL);
-  int64_t low, bytes;
-  if (!rt_tensor_extent(&t, &low, &bytes)) {
+  int64_t origin, bytes;
+  if (!api_image_extent(arg, &origin, &bytes)) {
     API_ERROR(ctx, SHAPE_BINDING, "argument `%s` has more elements than memory can hold",
               arg->name);
     return false;
   }
   out->bytes = (size_t)bytes;
-  out->origin = (size_t)-low;
+  out->origin = (size_t)origin;
   out->memory = arena_get(a, out->bytes + 2 * (size_t)RT_GUARD_BYTES);
   api_image_poison(out, arg);
   return true;

@@ -82,6 +82,7 @@ struct api_placed api_dense_place(const struct api_arg *arg, enum interp_domain 
   struct api_placed p = {.dtype = api_dense_dtype(arg, domain)};
   int64_t lo, hi;
   span_of(arg, &lo, &hi);
+  lo -= arg->offset;
   p.bytes = (size_t)dtype_bytes(p.dtype, hi - lo);
   p.memory = arena_get0(a, p.bytes);
   p.origin = -lo;

@@ -13,11 +13,10 @@ static bool check_size(const struct api_problem *p, bool referenced) {
   double need = 0, have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   for (uint32_t i = 0; i < p->n_args; i++) {
     const struct api_arg *arg = &p->args[i];
-    struct rt_tensor t = api_rt_tensor(arg, NULL);
-    int64_t low, bytes = 0;
+    int64_t origin, bytes = 0;
     if (!api_is_tensor(arg))
       continue;
-    if (!rt_tensor_extent(&t, &low, &bytes)) {
+    if (!api_image_extent(arg, &origin, &bytes)) {
       API_ERROR(ctx, SHAPE_BINDING, "argument `%s` reaches further than memory can", arg->name);
       return false;
     }

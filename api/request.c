@@ -95,6 +95,7 @@ static void check_lists(struct resolve *r) {
   check_twice(r, "--shape", q->n_shapes, q->shapes);
   check_twice(r, "--layout", q->n_layouts, q->layouts);
   check_twice(r, "--stride", q->n_strides, q->strides);
+  check_twice(r, "--offset", q->n_offsets, q->offsets);
   check_twice(r, "--scalar", q->n_scalars, q->scalars);
   check_twice(r, "--absent", q->n_absent, q->absent);
   for (uint32_t i = 0; i < q->n_layouts; i++)
@@ -507,6 +508,18 @@ static void set_layout(struct resolve *r, const char *origin, const char *name, 
     fill_strides(arg, str_eq(value, "col"));
 }
 
+static void set_offset(struct resolve *r, const char *origin, const char *name, int64_t n) {
+  struct api_arg *arg = find_arg(r->p, name);
+  if (!arg || arg->kind == IR_ARG_SCALAR || arg->kind == IR_ARG_SCRATCH)
+    BAD(r, SHAPE_BINDING, "%s: kernel `%s` has no tensor `%s`", origin, r->p->name, name);
+  else if (dtype_bits(arg->dtype) < 8 && n % 2)
+    BAD(r, SHAPE_BINDING,
+        "%s: `%s` is of %s, two elements a byte: expected an even number, got %lld", origin, name,
+        dtype_name(arg->dtype), (long long)n);
+  else
+    arg->offset = n;
+}
+
 /* "1,4096": one number per dim. */
 static bool parse_strides(const char *text, struct api_arg *arg) {
   for (uint32_t d = 0; d < arg->rank; d++) {
@@ -549,6 +562,22 @@ static void set_strides(struct resolve *r) {
   }
 }
 
+static void set_offsets(struct resolve *r) {
+  for (uint32_t i = 0; r->from && i < r->from->n_offset; i++)
+    set_offset(r, "case", r->from->offset[i].name, r->from->offset[i].value.i);
+  for (uint32_t i = 0; i < r->req->n_offsets; i++) {
+    const char *value, *end, *name = split(r, "--offset", r->req->offsets[i], &value);
+    int64_t n;
+    if (!name)
+      continue;
+    if (!parse_int(value, &end, &n) || *end || n < 0)
+      BAD(r, SHAPE_BINDING, "--offset: `%s` must be an integer of at least 0, got `%s`", name,
+          value);
+    else
+      set_offset(r, "--offset", name, n);
+  }
+}
+
 bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool need_shape,
                  struct arena *a, struct api_problem *out) {
   memset(out, 0, sizeof *out);
@@ -578,9 +607,10 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
   set_scalars(&r);
   if (req->seed)
     out->seed = req->seed;
-  if (r.ok && dims_known(&r, need_shape || req->n_layouts || req->n_strides)) {
+  if (r.ok && dims_known(&r, need_shape || req->n_layouts || req->n_strides || req->n_offsets)) {
     set_shapes(&r);
     set_strides(&r);
+    set_offsets(&r);
     out->shaped = r.ok;
   }
   return r.ok;

@@ -34,11 +34,15 @@ struct make_call {
   const struct api_problem *p;
 };
 
-/* The facts that the problem's shapes, strides and (fresh, 4096-aligned) buffers satisfy. */
+/* The facts that the problem's shapes and strides satisfy, and where its arguments begin in (fresh,
+ * 4096-aligned) buffers. */
 static void add_facts(struct ir_module *m, const struct api_problem *p, struct arena *a) {
   struct cg_arg_value *values = ARENA_ARRAY(a, struct cg_arg_value, p->n_args + 1);
   for (uint32_t i = 0; i < p->n_args; i++) {
+    int64_t origin, bytes;
     values[i].present = !p->args[i].absent;
+    if (api_is_tensor(&p->args[i]) && api_image_extent(&p->args[i], &origin, &bytes))
+      values[i].addr = (uint64_t)origin;
     memcpy(values[i].dim, p->args[i].dim, sizeof values[i].dim);
     memcpy(values[i].stride, p->args[i].stride, sizeof values[i].stride);
   }

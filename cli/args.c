@@ -26,6 +26,8 @@ static const struct option {
     {"shape", PAIRS, offsetof(struct cli_options, shapes), "D=N,..", "dims: M=4096,N=4096"},
     {"layout", PAIRS, offsetof(struct cli_options, layouts), "A=col,..", "row (default) or col"},
     {"stride", PAIRS, offsetof(struct cli_options, strides), "A=1,4096", "strides in elements"},
+    {"offset", PAIRS, offsetof(struct cli_options, offsets), "A=1,..",
+     "elements of its allocation before an argument begins"},
     {"scalar", PAIRS, offsetof(struct cli_options, scalars), "S=X,..", "scalar arguments"},
     {"absent", LIST, offsetof(struct cli_options, absent), "A,..", "optional arguments left out"},
     {"target", LIST, offsetof(struct cli_options, targets), "sm_..", "architecture, e.g. sm_90a"},

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define KERNEL_OPTIONS                                                                             \
-  "kernel set const shape layout stride scalar absent target case root max-steps max-memory "      \
-  "max-seconds max-ops max-errors json "
+  "kernel set const shape layout stride offset scalar absent target case root max-steps "          \
+  "max-memory max-seconds max-ops max-errors json "
 
 const struct cli_command cli_commands[] = {
     {"check", "FILE [options]",
@@ -187,6 +187,8 @@ struct kiln_request cli_request(const struct cli_options *o) {
   r.layouts = o->layouts.at;
   r.n_strides = o->strides.n;
   r.strides = o->strides.at;
+  r.n_offsets = o->offsets.n;
+  r.offsets = o->offsets.at;
   r.n_scalars = o->scalars.n;
   r.scalars = o->scalars.at;
   r.n_absent = o->absent.n;

@@ -113,6 +113,8 @@ struct fe_case {
   uint32_t n_layout;
   const struct fe_case_stride *stride;
   uint32_t n_stride;
+  const struct fe_named *offset; /* argument -> FE_INT, elements */
+  uint32_t n_offset;
   const struct fe_named *scalars; /* scalar argument -> number */
   uint32_t n_scalars;
   const char *const *absent; /* optional arguments left out */

@@ -259,6 +259,15 @@ static void read_stride(const struct case_reader *r, int table, struct fe_case *
   c->n_stride = list.n;
 }
 
+static void read_offset(const struct case_reader *r, int table, struct fe_case *c) {
+  uint32_t n;
+  const char **names = arg_names(r, TENSORS, &n);
+  struct named_list l = read_named(r, table, "offset", names, n, "tensor");
+  check_numbers(r, &l, "offset", true);
+  c->offset = l.v.at;
+  c->n_offset = l.v.n;
+}
+
 static void read_absent(const struct case_reader *r, int table, struct fe_case *c) {
   lua_State *L = r->L;
   struct fe_file *f = r->f;
@@ -318,6 +327,7 @@ static void read_case(const struct case_reader *r, int table, struct fe_case *c)
   c->n_schedule = l.v.n;
   read_layout(r, table, c);
   read_stride(r, table, c);
+  read_offset(r, table, c);
   names = arg_names(r, SCALARS, &n);
   l = read_named(r, table, "scalar", names, n, "scalar");
   check_numbers(r, &l, "scalar", false);

@@ -159,8 +159,10 @@ struct kiln_request {
   const char *const *scalars;
   uint32_t n_absent; /* optional arguments left out: "bias" */
   const char *const *absent;
-  uint64_t seed; /* of random inputs; 0: the case's own, else 0 */
-  bool lineinfo; /* #line to the kernel file in the CUDA source */
+  uint64_t seed;      /* of random inputs; 0: the case's own, else 0 */
+  bool lineinfo;      /* #line to the kernel file in the CUDA source */
+  uint32_t n_offsets; /* elements of its allocation before an argument begins: "A=1" */
+  const char *const *offsets;
 };
 
 struct kiln_variant;

@@ -14,19 +14,19 @@
 struct asked {
   struct kiln_request r;
   char words[512];
-  const char *list[7][8];
+  const char *list[8][8];
 };
 
 static void ask(struct asked *a, const char *words) {
-  static const char *const options[] = {"set",    "const",  "shape", "layout",
-                                        "stride", "scalar", "absent"};
+  static const char *const options[] = {"set",    "const",  "shape",  "layout",
+                                        "stride", "offset", "scalar", "absent"};
   memset(a, 0, sizeof *a);
   a->r = help_api_request();
   snprintf(a->words, sizeof a->words, "%s", words);
-  uint32_t *const counts[] = {&a->r.n_set,     &a->r.n_consts,  &a->r.n_shapes, &a->r.n_layouts,
-                              &a->r.n_strides, &a->r.n_scalars, &a->r.n_absent};
-  const char *const **const lists[] = {&a->r.set,     &a->r.consts,  &a->r.shapes, &a->r.layouts,
-                                       &a->r.strides, &a->r.scalars, &a->r.absent};
+  uint32_t *const counts[] = {&a->r.n_set,     &a->r.n_consts,  &a->r.n_shapes,  &a->r.n_layouts,
+                              &a->r.n_strides, &a->r.n_offsets, &a->r.n_scalars, &a->r.n_absent};
+  const char *const **const lists[] = {&a->r.set,     &a->r.consts,  &a->r.shapes,  &a->r.layouts,
+                                       &a->r.strides, &a->r.offsets, &a->r.scalars, &a->r.absent};
   for (char *w = strtok(a->words, " "); w; w = strtok(NULL, " ")) {
     const char *name = w + 2, *value = strtok(NULL, " ");
     assert_non_null(value);
@@ -41,7 +41,7 @@ static void ask(struct asked *a, const char *words) {
       a->r.kernel = value;
     else
       known = false;
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
       if (strcmp(name, options[i]) == 0) {
         known = true;
         a->list[i][(*counts[i])++] = strcmp(value, "''") == 0 ? "" : value;
@@ -121,6 +121,11 @@ static void test_wrong_values(void **state) {
       {"--layout Q=row", "--layout: kernel `wide` has no tensor `Q`"},
       {"--layout alpha=row", "--layout: kernel `wide` has no tensor `alpha`"},
       {"--layout X=diagonal", "--layout: `X` is row or col, got `diagonal`"},
+      {"--offset Q=1", "--offset: kernel `wide` has no tensor `Q`"},
+      {"--offset n=1", "--offset: kernel `wide` has no tensor `n`"},
+      {"--offset X=-1", "--offset: `X` must be an integer of at least 0, got `-1`"},
+      {"--offset X=1,2", "--offset: `X` must be an integer of at least 0, got `1,2`"},
+      {"--offset X=", "--offset: `X` must be an integer of at least 0, got ``"},
       {"--stride Q=1,2", "--stride: kernel `wide` has no tensor `Q`"},
       {"--stride n=1", "--stride: kernel `wide` has no tensor `n`"},
       {"--stride X=1", "--stride: `X` has rank 2: expected 2 comma-separated numbers, got `1`"},
@@ -157,6 +162,7 @@ static void test_wrong_values(void **state) {
       {"--stride X=1,8 --stride X=64,1", "--stride: `X` is given twice"},
       {"--scalar n=1 --scalar n=2", "--scalar: `n` is given twice"},
       {"--absent B --absent B", "--absent: `B` is given twice, as `B` and `B`"},
+      {"--offset X=1 --offset X=2", "--offset: `X` is given twice"},
       {"--layout X=col --stride X=1,8", "`X` has both --layout and --stride"},
       {"--set schedule.stages=x", "--set: knob `stages` takes a whole number"},
       {"--set schedule.frob=1", "has no meta-parameter `schedule.frob`"},
@@ -298,6 +304,7 @@ static void test_right_values(void **state) {
       {"--stride Y=64,1", "M=8"},
       {"--stride Y=-1,8", "M=8"},
       {"--stride Y=100,-1", "M=8"},
+      {"--offset X=1 --offset Y=0 --stride X=-65,-1", "M=8"},
       {"--shape M=4 --const N=5 --stride Y=5,3", "M=4"}, /* 5i + 3j: apart, though not nested */
       {"--scalar alpha=1e-5 --scalar n=-3 --scalar u=255 --scalar b=1", "M=8"},
       {"--scalar alpha=inf", "M=8"},
@@ -377,6 +384,8 @@ static void test_huge_shapes(void **state) {
       {"--shape M=1099511627776 --shape N=1099511627776", "more elements than memory can hold"},
       {"--shape M=0 --shape N=9223372036854775807", "more elements than memory can hold"},
       {"--shape M=4 --shape N=4 --stride X=1,1152921504606846976", "`X` reaches further"},
+      {"--shape M=4 --shape N=4 --offset X=4611686018427387904", "`X` reaches further"},
+      {"--shape M=4 --shape N=4 --offset X=1125899906842624", "needs more than .* GiB"},
       {"--shape M=4 --shape N=4 --stride X=1,4611686018427387904", "`X` reaches further"},
       {"--shape M=4 --shape N=4 --stride X=1,1125899906842624", "needs more than .* GiB"},
       {"--shape M=4 --shape N=4 --stride Y=-1125899906842624,1", "needs more than .* GiB"},

@@ -100,6 +100,7 @@ static void put_case(struct strbuf *out, const struct fe_case *c) {
     for (uint32_t d = 0; d < c->stride[i].n; d++)
       sb_printf(out, " %lld", (long long)c->stride[i].at[d]);
   }
+  put_named(out, "offset", c->offset, c->n_offset);
   for (uint32_t i = 0; i < c->n_absent; i++)
     sb_printf(out, " absent %s", c->absent[i]);
   sb_printf(out, " seed %lld\n", (long long)c->seed);

@@ -32,6 +32,6 @@ wrong_fields.lua:2:8: error: this kernel needs legal to be a function, got numbe
 wrong_fields.lua:2:8: error: this kernel needs oracle to be a function, got a table [K0401]
 wrong_fields.lua:2:8: error: kernel: schedule is number 4; it is a table, as schedule = {stages = 4} [K0401]
 wrong_fields.lua:2:8: error: case 0 of this kernel is number 3; it is a table [K0401]
-wrong_fields.lua:2:8: error: case 1 of this kernel: shapes: there is no such field (did you mean `shape`?); the fields are absent, const, layout, scalar, schedule, seed, set, shape, stride [K0401]
+wrong_fields.lua:2:8: error: case 1 of this kernel: shapes: there is no such field (did you mean `shape`?); the fields are absent, const, layout, offset, scalar, schedule, seed, set, shape, stride [K0401]
 wrong_fields.lua:2:8: error: the kernel needs a name [K0401]
 ]====]
