@@ -307,7 +307,7 @@ static void gstore(struct emit *e, struct ir_op o) {
   const char *open = always ? "" : arena_printf(e->a, "if (%s) ", emit_val(e, n->in[1]));
   const char *to = emit_val(e, n->in[0]), *value = join(e, &n->in[2], count, t);
   uint32_t bytes = count * dtype_bits(t) / 8;
-  if (bytes >= 8)
+  if (bytes >= 8 && dtype_bits(t) < 32) /* words that are put together */
     emit_line(e, "%s%s(%s, %s);", open,
               emit_use(e, bytes == 8 ? EMIT_STORE_8_BYTES : EMIT_STORE_16_BYTES), to, value);
   else

@@ -33,6 +33,8 @@ static void add_arg(struct ir_module *m, uint32_t k, const struct cg_arg_value *
     }
   for (uint32_t d = 0; d < a->rank; d++) {
     struct expr stride = ir_arg_expr(m, k, "stride", (int)d);
+    if (v->stride[d] < 0) /* the tensor memory unit takes no map of it: a class without facts */
+      continue;
     if (v->stride[d] != 1)
       add_fact(m, stride, false, ir_pow2_divisor(v->stride[d], elems));
     else if (v->dim[d] != 1)

@@ -80,6 +80,15 @@ static void facts_of_arguments(void **state) {
   cg_facts_from_args(t.tile, v); /* nothing twice */
   assert_int_equal(m->facts.n, n);
   cg_test_end(&t);
+  /* Rows that go backwards: nothing is known of their stride, as no tensor map has one. */
+  cg_test_begin(&t, gemm_text((struct cg_gemm){.t = DT_BF16, .bm = 64, .bn = 64, .bk = 32}));
+  v[0].stride[0] = -1000;
+  v[1].stride[0] = -1;
+  cg_facts_from_args(t.tile, v);
+  m = t.tile;
+  assert_true(has(m, "A.stride0", false, 1) && has(m, "B.stride0", false, 1));
+  assert_true(has(m, "A.stride1", true, 1) && has(m, "C.stride0", false, 2));
+  cg_test_end(&t);
 }
 
 /* Masks that facts prove unneeded, as printed on the scheduled stage. */

@@ -10,12 +10,6 @@ typedef unsigned short f16;
 typedef unsigned char e4m3;
 typedef unsigned char e5m2;
 
-__device__ __forceinline__ void store_16_bytes(void *p, uint4 v) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y),
-               "r"(v.z), "r"(v.w)
-               : "memory");
-}
-
 __device__ __forceinline__ long long clamp_s64(long long x, long long lo, long long hi) {
   return x < lo ? lo : x > hi ? hi : x;
 }
@@ -106,6 +100,6 @@ vector_add_kernel(
     const float v59 = x1[v58];
     const float v60 = x2[v58];
     const float v61 = v59 + v60;
-    if (v46) store_16_bytes(v44, make_uint4(__float_as_uint(v49), __float_as_uint(v53), __float_as_uint(v57), __float_as_uint(v61)));
+    if (v46) *(uint4 *)(v44) = make_uint4(__float_as_uint(v49), __float_as_uint(v53), __float_as_uint(v57), __float_as_uint(v61));
   }
 }
