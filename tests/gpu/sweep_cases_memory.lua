@@ -17,7 +17,8 @@ local bits = {
 local function edges(T, add)
   local unit = 128 // bits[T]
   local even = bits[T] < 8 and 2 or 1 -- a byte of two elements has one owner
-  for n, N in ipairs {1, unit - 1, unit, unit + 1, 2 * unit + unit // 2, 3 * unit - 1, 4 * unit, 67} do
+  local ends = {1, unit - 1, unit, unit + 1, 2 * unit + unit // 2, 3 * unit - 1, 4 * unit, 67}
+  for n, N in ipairs(ends) do
     N = (N + even - 1) // even * even
     local gap = ({0, 1, unit, unit // 2, 3})[n % 5 + 1] // even * even
     add {shape = {M = 5, N = N}, stride = {Y = {N + gap, 1}},
@@ -56,7 +57,8 @@ local function copy(name, cases)
 end
 kernels.case4_stores = copy("case4_stores", copies(function() return 64 end))
 -- tiles narrower than a unit
-kernels.case4_stores_narrow = copy("case4_stores_narrow", copies(function(T) return bits[T] < 8 and 4 or 2 end))
+kernels.case4_stores_narrow =
+  copy("case4_stores_narrow", copies(function(T) return bits[T] < 8 and 4 or 2 end))
 
 -- Results of products, in each width: from registers, through shared memory, by the unit.
 local function product(name, cases, O)

@@ -1,5 +1,5 @@
--- Sweeps of the shipped matrix product over what broke others: tails in M, N and K, every layout,
--- odd strides, every dtype, with and without epilogue operands. Run with `--root .` from the source
+-- Sweeps of the shipped matrix product: every layout and dtype, with and without epilogue operands;
+-- tails and strides are in sweep_cases_tails.lua and sweep_cases_memory.lua. Run with `--root .` from the source
 -- folder: kiln test tests/gpu/sweep_gemm.lua --root . --on gpu --exact
 
 local family = require "kernels_ref.gemm"
@@ -8,23 +8,6 @@ local none = {"bias", "R"}
 local cases = {}
 local function add(c) cases[#cases + 1] = c c.seed = #cases end
 
--- K tails by BK (cases.md row 2), in each dtype
-for _, T in ipairs {bf16, f16, f32} do
-  for _, K in ipairs {0, 1, 8, 24, 31, 63, 250, 1001} do
-    add {shape = {M = 64, N = 96, K = K}, const = {T = T}, absent = none}
-  end
-end
-for _, BK in ipairs {16, 32, 64, 128} do
-  for _, K in ipairs {1, 31, 63, 250} do
-    add {shape = {M = 40, N = 72, K = K}, set = {BK = BK, BM = 64, BN = 64}, absent = none}
-  end
-end
--- M and N tails (row 3)
-for _, M in ipairs {0, 1, 7, 16, 17, 119, 1000} do
-  for _, N in ipairs {63, 104, 192, 229, 257, 511, 999} do
-    add {shape = {M = M, N = N, K = 72}, absent = none}
-  end
-end
 -- layouts and dtypes, even and odd
 for _, T in ipairs {bf16, f16, f32} do
   for _, A in ipairs {"row", "col"} do
@@ -37,12 +20,7 @@ for _, T in ipairs {bf16, f16, f32} do
     end
   end
 end
--- strides that are no multiple of 16 bytes, broadcast rows, a column-major output (rows 4, 5)
-add {shape = {M = 100, N = 96, K = 64}, stride = {A = {65, 1}, B = {66, 1}}, absent = none}
-add {shape = {M = 100, N = 96, K = 64}, stride = {A = {72, 1}, B = {68, 1}}, absent = none}
-add {shape = {M = 100, N = 96, K = 64}, stride = {A = {0, 1}}, absent = none}
-add {shape = {M = 100, N = 96, K = 64}, stride = {A = {130, 2}, B = {200, 3}}, absent = none}
-add {shape = {M = 100, N = 97, K = 64}, stride = {C = {99, 1}}, absent = none}
+-- a residual and a result in other orders
 add {shape = {M = 100, N = 96, K = 64}, layout = {C = "col"}, absent = none}
 add {shape = {M = 100, N = 96, K = 64}, layout = {R = "col", C = "col"}}
 -- tile sizes that are no powers of two
