@@ -30,8 +30,8 @@
 
 #include "base/check.h"
 
-#define ACCESS 16   /* bytes of the widest access */
-#define FEW    8192 /* elements of a state and its parts: at most 64 registers of 128 threads */
+#define ACCESS 16 /* bytes of the widest access */
+#define FEW    64 /* registers of a thread for all parts of a state, of 32 to 128 threads */
 
 /* Where a carried value lies between the programs. */
 struct saved {
@@ -497,6 +497,14 @@ static int64_t elements(const struct splitter *s) {
   return n * s->parts;
 }
 
+/* Would a thread hold all parts at once? How many threads there will be is not decided yet: small
+ * tiles get few. */
+static bool are_few(const struct splitter *s) {
+  int64_t threads = elements(s) / s->parts / 16;
+  threads = threads < 32 ? 32 : threads > 128 ? 128 : threads;
+  return elements(s) <= FEW * threads;
+}
+
 /* Merges the parts, in their order. result: by carried value, where one is kept. Here in one go,
  * where there is so little that all parts are fetched at once: each costs the time that memory
  * takes to answer. */
@@ -602,7 +610,7 @@ static void split(struct splitter *s) {
   struct ir_block last = ir_op_at(m, branch)->blocks[0];
   s->b.block = last;
   s->b.before = (struct ir_op){0};
-  if (!s->how.merge.id && elements(s) <= FEW)
+  if (!s->how.merge.id && are_few(s))
     merge_few(s, result);
   else
     merge_parts(s, result);
