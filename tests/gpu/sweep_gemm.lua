@@ -1,6 +1,6 @@
 -- Sweeps of the shipped matrix product: every layout and dtype, with and without epilogue operands;
--- tails and strides are in sweep_cases_tails.lua and sweep_cases_memory.lua. Run with `--root .` from
--- the source folder: kiln test tests/gpu/sweep_gemm.lua --root . --on gpu --exact
+-- tails and strides are in sweep_cases_tails.lua and sweep_cases_memory.lua. Run with `--root .`
+-- from the source folder: kiln test tests/gpu/sweep_gemm.lua --root . --on gpu --exact
 
 local family = require "kernels_ref.gemm"
 

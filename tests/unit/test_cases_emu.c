@@ -1,6 +1,6 @@
-/* Kinds of problems that broke other systems (docs/cases.md), where a case of a file does not reach:
- * one lowered kernel over many shapes, several launches on the same memory, tensors of which nearly
- * nothing is there. On the emulator, from the variant's machine module. In short a selection of the
+/* Kinds of problems that broke other systems (docs/cases.md), where a case of a file does not
+ * reach: one lowered kernel over many shapes, several launches on the same memory, tensors of which
+ * nearly nothing is there. On the emulator, from the variant's machine module. In short a selection of the
  * grids; KILN_LONG=1: all of them. */
 #include "api/api.h"
 #include "codegen/emu.h"
@@ -392,8 +392,8 @@ static void loads_beyond_31_bits(void **state) {
   assert_int_equal(munmap(a, FAR_ROOM), 0);
 }
 
-/* Stores, in the executor of help_mach.h: the emulator remembers who wrote each element of an output,
- * which takes memory for all that lies between. */
+/* Stores, in the executor of help_mach.h: the emulator remembers who wrote each element of an
+ * output, which takes memory for all that lies between. */
 static void stores_beyond_31_bits(void **state) {
   (void)state;
   static const char *const shapes[] = {"M=66", "N=72", "K=8", NULL};

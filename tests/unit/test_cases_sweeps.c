@@ -1,7 +1,7 @@
 /* Kinds of problems that broke other systems (docs/cases.md), as tests/gpu/sweep_cases_*.lua sweep
- * them for a GPU: here in the interpreter and on the emulator, in five interleavings, on integers to
- * the bit, and in the algebraic domain. In short a selection of each kernel's cases; KILN_LONG=1: all
- * of them. Those whose elements lie gigabytes apart are left to the GPU. */
+ * them for a GPU: here in the interpreter and on the emulator, in five interleavings, on integers
+ * to the bit, and in the algebraic domain. In short a selection of each kernel's cases;
+ * KILN_LONG=1: all of them. Those whose elements lie gigabytes apart are left to the GPU. */
 #include "help_api.h"
 
 #include <setjmp.h>
