@@ -107,10 +107,12 @@ const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct 
       out->height = t.dim[d];
     }
   if (out->height > BOX_DIM)
-    return "its tile has more than 256 rows";
+    return arena_printf(m->arena, "its tile has %lld rows, and %d is the most",
+                        (long long)out->height, BOX_DIM);
   for (out->swizzle = 128; out->width * bytes % out->swizzle; out->swizzle /= 2)
     if (out->swizzle == 32)
-      return "rows of its tile are no multiple of 32 bytes";
+      return arena_printf(m->arena, "rows of its tile have %lld bytes, which is no multiple of 32",
+                          (long long)(out->width * bytes));
   out->panel = out->swizzle / bytes;
   const struct ir_attr *pad = store ? NULL : ir_get_attr(m, access, IR_ATTR_pad);
   if (pad && (dtype_is_float((enum dtype)t.dtype) ? pad->f != 0 : pad->i != 0))

@@ -120,9 +120,8 @@ struct cg_arg_value {
 /* Adds to m->facts what the lowering can use and these arguments satisfy: unit strides, and for
  * dims, strides and addresses the class of divisibility (a power of two, at most 256 for dims;
  * enough for 16-byte accesses for strides and addresses; strides below 0 get none). Dims of extent
- * 1 give their stride no
- * meaning and get no fact. Facts of the module that are already there stay. Two argument lists of
- * one class give the same facts, so the number of variants is bounded. */
+ * 1 give their stride no meaning and get no fact. Facts of the module that are already there stay.
+ * Two argument lists of one class give the same facts, so the number of variants is bounded. */
 void cg_facts_from_args(struct ir_module *m, const struct cg_arg_value *args);
 
 /* ---- a rule that needs sizes (pass_split_loops.c) ---- */

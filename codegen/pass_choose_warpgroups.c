@@ -214,10 +214,12 @@ static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, b
     return "a dot has pinned paths or warps";
   int64_t k = cg_wgmma_k((enum dtype)a.dtype);
   if (a.dim[1] % k)
-    return arena_printf(c->a, "a dot's k is no multiple of %lld", (long long)k);
+    return arena_printf(c->a, "a dot's k is %lld, which is no multiple of %lld",
+                        (long long)a.dim[1], (long long)k);
   bool promotes = cg_wgmma_promotes(m, o);
   if (promotes && a.dim[1] > CG_PROMOTE_K && a.dim[1] % CG_PROMOTE_K)
-    return arena_printf(c->a, "a dot's k, above %d, is no multiple of it", CG_PROMOTE_K);
+    return arena_printf(c->a, "a dot's k is %lld, which is above %d and no multiple of it",
+                        (long long)a.dim[1], CG_PROMOTE_K);
   struct cut how = {.least = asked > 0           ? asked
                              : acc.dim[0] >= 128 ? 2
                                                  : 1,
@@ -298,9 +300,13 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
       bytes += ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
   }
   bytes += cg_parts_bytes(m);
-  if (bytes > cg_target_of(m)->smem_per_block)
-    return "two slots for its operands, the tiles it stores and sums from other blocks do not fit "
-           "in shared memory";
+  const struct cg_target *target = cg_target_of(m);
+  if (bytes > target->smem_per_block)
+    return arena_printf(
+        c->a,
+        "two slots for its operands, the tiles it stores and sums from other blocks "
+        "take %lld bytes of shared memory, and %s has %u for a block",
+        (long long)bytes, target->name, target->smem_per_block);
   return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* Kinds of problems that broke other systems (docs/cases.md), where a case of a file does not
  * reach: one lowered kernel over many shapes, several launches on the same memory, tensors of which
- * nearly nothing is there. On the emulator, from the variant's machine module. In short a selection of the
- * grids; KILN_LONG=1: all of them. */
+ * nearly nothing is there. On the emulator, from the variant's machine module. In short a selection
+ * of the grids; KILN_LONG=1: all of them. */
 #include "api/api.h"
 #include "codegen/emu.h"
 #include "help_api.h"

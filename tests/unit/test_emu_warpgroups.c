@@ -112,7 +112,7 @@ static void refusals_say_why(void **state) {
        .file = "tests/gpu/sweep_bytes.lua",
        .kernel = "integers"},
       {.set = {"warpgroups=2", "BM=128", "BN=64", "BK=160"},
-       .why = "above 128, is no multiple",
+       .why = "above 128 and no multiple",
        .file = "tests/gpu/sweep_bytes.lua",
        .kernel = "promoted"},
       {.set = {"warpgroups=2"},
