@@ -36,6 +36,12 @@ static bool convert(struct kiln_context *ctx, const char *name, const struct kil
               name, gpu ? "GPU" : "CPU", want, t->device_type);
     return false;
   }
+  if (gpu && t->data && t->device_id != 0) {
+    API_ERROR(ctx, SHAPE_BINDING,
+              "argument `%s` lies on GPU %d (DLPack device id); the launch is on GPU 0", name,
+              t->device_id);
+    return false;
+  }
   if (!dtype_of(t, &out->dtype)) {
     API_ERROR(ctx, SHAPE_BINDING, "argument `%s`: DLPack type code %u with %u bits x %u is unknown",
               name, t->dtype_code, t->dtype_bits, t->dtype_lanes);

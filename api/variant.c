@@ -395,6 +395,8 @@ enum kiln_status api_load(struct kiln_variant *v) {
   enum kiln_status st = api_compile(v);
   if (st == KILN_OK)
     st = api_device(v->own.ctx, &dev);
+  if (st == KILN_OK && !v->module) /* before the driver says it in its words */
+    st = api_from_rt(rt_check_target(dev, kiln_variant_kernel(v), v->target->name));
   if (st == KILN_OK && !v->module)
     st = api_from_rt(rt_module_load(dev, v->cubin.cubin, v->cubin.cubin_size, &v->module));
   return st;

@@ -110,13 +110,19 @@ static enum rt_status set_up_kernel(struct rt_prepared *p, const struct recipe_s
   return status;
 }
 
+enum rt_status rt_check_target(struct rt_device *dev, const char *kernel, const char *target) {
+  if (runs_on(target, dev->info.cc_major, dev->info.cc_minor))
+    return RT_OK;
+  return rt_fail(dev->ctx, RT_BAD_INPUT, DIAG_DRIVER,
+                 "kernel %s was compiled for %s; GPU %d (%s) is %s", kernel, target, dev->ordinal,
+                 dev->info.name, dev->info.arch);
+}
+
 static enum rt_status set_up(struct rt_prepared *p) {
   struct rt_device *dev = p->module->dev;
-  if (!runs_on(p->recipe->target, dev->info.cc_major, dev->info.cc_minor))
-    return rt_fail(dev->ctx, RT_BAD_INPUT, DIAG_DRIVER,
-                   "kernel %s was compiled for %s; GPU %d (%s) is %s", p->recipe->kernel,
-                   p->recipe->target, dev->ordinal, dev->info.name, dev->info.arch);
-  enum rt_status status = rt_enter(dev);
+  enum rt_status status = rt_check_target(dev, p->recipe->kernel, p->recipe->target);
+  if (status == RT_OK)
+    status = rt_enter(dev);
   uint32_t cell = 0, map = 0;
   for (uint32_t i = 0; i < p->n_steps && status == RT_OK; i++) {
     const struct recipe_step *rs = &p->recipe->steps.at[i];

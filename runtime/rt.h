@@ -181,6 +181,8 @@ enum rt_status rt_stream_sync(struct rt_device *dev, rt_stream stream);
 /* True while a graph capture is under way: nothing may then allocate or load. */
 bool rt_stream_is_capturing(struct rt_device *dev, rt_stream stream);
 
+/* RT_BAD_INPUT, reported, where the device does not run a kernel compiled for `target`. */
+enum rt_status rt_check_target(struct rt_device *dev, const char *kernel, const char *target);
 struct rt_module;
 enum rt_status rt_module_load(struct rt_device *dev, const void *cubin, size_t size,
                               struct rt_module **out);

@@ -36,7 +36,7 @@ struct CUctx_st {
   int unused;
 };
 
-static struct CUctx_st the_context;
+static struct CUctx_st contexts[FAKE_MAX_DEVICES];
 static CUcontext current;
 
 /* What a context that is lost takes with it when it is released. */
@@ -110,9 +110,8 @@ static CUresult f_get(CUdevice *d, int ordinal) {
   return CUDA_SUCCESS;
 }
 static CUresult f_name(char *name, int len, CUdevice d) {
-  (void)d;
   ENTER("cuDeviceGetName");
-  snprintf(name, (size_t)len, "Fake GPU");
+  snprintf(name, (size_t)len, d ? "Fake GPU %d" : "Fake GPU", d);
   return CUDA_SUCCESS;
 }
 static CUresult f_uuid(CUuuid *u, CUdevice d) {
@@ -129,11 +128,15 @@ static CUresult f_memory(size_t *bytes, CUdevice d) {
   return CUDA_SUCCESS;
 }
 static CUresult f_attribute(int *v, int attribute, CUdevice d) {
-  (void)d;
   ENTER("cuDeviceGetAttribute");
+  bool other = d == 1 && fake.other_cc_major;
   switch (attribute) {
-  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *v = fake.cc_major; break;
-  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *v = fake.cc_minor; break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    *v = other ? fake.other_cc_major : fake.cc_major;
+    break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+    *v = other ? fake.other_cc_minor : fake.cc_minor;
+    break;
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *v = 132; break;
   case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *v = 1024; break;
   case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; break;
@@ -149,9 +152,9 @@ static CUresult f_pci(char *id, int len, CUdevice d) {
   return CUDA_SUCCESS;
 }
 static CUresult f_retain(CUcontext *c, CUdevice d) {
-  (void)d;
   ENTER("cuDevicePrimaryCtxRetain");
-  *c = &the_context;
+  assert_true(d >= 0 && d < FAKE_MAX_DEVICES);
+  *c = &contexts[d];
   fake.retained++;
   return CUDA_SUCCESS;
 }
@@ -420,7 +423,9 @@ static CUresult f_launch(const CUlaunchConfig *c, CUfunction f, void **params, v
     fake.clock_us += k->us;
     return CUDA_SUCCESS;
   }
-  struct op o = {.kernel = k, .launch = {.name = k->name, .config = *c}};
+  struct op o = {.kernel = k, .launch = {.name = k->name, .config = *c, .device = -1}};
+  if (current)
+    o.launch.device = (int)(current - contexts);
   for (uint32_t i = 0; i < k->n_params && i < FAKE_MAX_CELLS; i++)
     memcpy(&o.launch.cells[i], params[i], 8);
   for (unsigned i = 0; i < c->numAttrs; i++)

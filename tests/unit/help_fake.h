@@ -1,12 +1,14 @@
 /* A CUDA driver in host memory, behind the runtime's table: allocations are host memory, copies and
  * memsets really happen, kernels are C functions, time is counted rather than measured, and any
- * call can be made to fail. One fake GPU per process; help_fake_start begins afresh. */
+ * call can be made to fail. One fake driver per process, with up to two GPUs that share memory;
+ * help_fake_start begins afresh. */
 #ifndef KILN_TESTS_HELP_FAKE_H
 #define KILN_TESTS_HELP_FAKE_H
 
 #include "help_rt.h"
 #include "runtime/internal.h"
 
+#define FAKE_MAX_DEVICES  2
 #define FAKE_MAX_LAUNCHES 256
 #define FAKE_MAX_CELLS    16
 #define FAKE_COPY_US      20 /* of a copy within the device */
@@ -29,6 +31,7 @@ struct fake_map {
 struct fake_launch {
   const char *name;
   CUlaunchConfig config;
+  int device;          /* whose context was current; -1: none's */
   unsigned cluster[3]; /* 0: no attribute */
   bool pdl;            /* programmatic dependent launch allowed */
   uint64_t cells[FAKE_MAX_CELLS];
@@ -41,6 +44,7 @@ struct fake_gpu {
   uint64_t fail_at;                  /* the n-th (matching) call fails; 0: none */
   CUresult fail_with;
   int max_threads, static_smem, n_devices, cc_major, cc_minor;
+  int other_cc_major, other_cc_minor; /* of GPU 1; 0: as the first */
   /* seen */
   uint64_t calls; /* matching fail_call */
   CUresult sticky;

@@ -98,12 +98,12 @@ struct fixture {
   struct kiln_file *file;
 };
 
-static void start(struct fixture *f) {
+static void start_on(struct fixture *f, int cc_major) {
   struct rt_ctx *rt;
   help_fake_start();
   manner = RIGHT;
   fake.kernels = kernels;
-  fake.cc_major = 9;
+  fake.cc_major = cc_major;
   fake.cc_minor = 0;
   help_api_start(&f->t, NULL);
   assert_int_equal(api_runtime(f->t.ctx, &rt), KILN_OK);
@@ -115,6 +115,10 @@ static void start(struct fixture *f) {
   struct kiln_variant *v = help_api_specialise(f->file, NULL);
   read_parameters(v);
   kiln_variant_free(v);
+}
+
+static void start(struct fixture *f) {
+  start_on(f, 9);
 }
 
 static void stop(struct fixture *f) {
@@ -431,6 +435,61 @@ static void *launch_often(void *launch) {
 }
 
 /* Launches that fail on several threads at once: each is told or counted. */
+/* GPU 0 is of another architecture than GPU 1, which is the caller's current one: the target is that
+ * of the GPU of the launch, and what is not for it is refused in these words (docs/cases.md, case
+ * 17). */
+static void test_two_devices(void **state) {
+  (void)state;
+  struct fixture f;
+  struct rt_buffer *bx, *by;
+  const struct kiln_report *r;
+  struct kiln_launch *l;
+  struct rt_ctx *rt;
+  struct rt_device *other;
+  start_on(&f, 8);
+  fake.n_devices = 2;
+  fake.other_cc_major = 9;
+  assert_int_equal(api_runtime(f.t.ctx, &rt), KILN_OK);
+  assert_int_equal(rt_device_open(rt, 1, &other), RT_OK);
+  assert_int_equal(rt_device_sync(other), RT_OK);
+  struct kiln_variant *v = help_api_specialise(f.file, NULL);
+  assert_string_equal(kiln_variant_target(v), "sm_80");
+  float *x = device_memory(&f, 4096, &bx), *y = device_memory(&f, 4096, &by);
+  int64_t shape[2] = {7, 9};
+  struct kiln_tensor X = on_gpu(x, shape), Y = on_gpu(y, shape);
+  struct kiln_arg args[3] = {{.tensor = &X}, {.number = 0.5}, {.tensor = &Y}};
+  read_parameters(v);
+  help_api_expect(&f.t, kiln_prepare(v, 0, args, 3, &l), KILN_OK, NULL);
+  assert_int_equal(rt_device_sync(other), RT_OK);
+  fake.n_launches = 0;
+  help_api_expect(&f.t, kiln_launch(l, NULL), KILN_OK, NULL);
+  assert_true(fake.n_launches == 1 && fake.launches[0].device == 0);
+  kiln_launch_free(l);
+  assert_int_equal(rt_device_sync(other), RT_OK);
+  help_api_expect(&f.t, kiln_run_case(f.file, NULL, KILN_ON_GPU, VERIFY, &r), KILN_OK, NULL);
+  assert_int_equal(fake.launches[fake.n_launches - 1].device, 0);
+  help_api_expect(&f.t, kiln_prepare(v, 1, args, 3, &l), KILN_INVALID,
+                  "device 1: this version launches on device 0");
+  X.device_id = 1;
+  help_api_expect(&f.t, kiln_prepare(v, 0, args, 3, &l), KILN_INVALID,
+                  "argument `X` lies on GPU 1 \\(DLPack device id\\); the launch is on GPU 0");
+  X.device_id = 0;
+  kiln_variant_free(v);
+  /* For the other one. */
+  struct kiln_request q = help_api_request();
+  q.target = "sm_90a";
+  v = help_api_specialise(f.file, &q);
+  help_api_expect(&f.t, kiln_prepare(v, 0, args, 3, &l), KILN_INVALID,
+                  "kernel twice was compiled for sm_90a; GPU 0 \\(Fake GPU\\) is sm_80");
+  help_api_expect(&f.t, kiln_run_case(f.file, &q, KILN_ON_GPU, VERIFY, &r), KILN_INVALID,
+                  "kernel twice was compiled for sm_90a; GPU 0");
+  kiln_variant_free(v);
+  rt_buffer_free(bx);
+  rt_buffer_free(by);
+  rt_device_close(other);
+  stop(&f);
+}
+
 static void test_failing_threads(void **state) {
   (void)state;
   struct fixture f;
@@ -546,6 +605,7 @@ int main(void) {
       cmocka_unit_test(test_diff),
       cmocka_unit_test(test_unwritten_integers),
       cmocka_unit_test(test_launches),
+      cmocka_unit_test(test_two_devices),
       cmocka_unit_test(test_failing_threads),
       cmocka_unit_test(test_driver_failures),
       cmocka_unit_test(test_no_memory),

@@ -155,6 +155,59 @@ static void test_device(void **state) {
   diag_free(&f.diags);
 }
 
+/* Two GPUs of two architectures: what is launched, allocated and refused goes by the device that it
+ * is asked of, whichever is the caller's current one (docs/cases.md, case 17). */
+static void test_two_devices(void **state) {
+  (void)state;
+  struct fixture f;
+  struct rt_device *other;
+  struct rt_module *module;
+  struct rt_prepared *p;
+  struct rt_arg args[7];
+  start(&f);
+  fake.n_devices = 2;
+  fake.other_cc_major = 8;
+  fake.other_cc_minor = 6;
+  assert_int_equal(rt_device_open(f.ctx, 1, &other), RT_OK);
+  assert_string_equal(rt_device_info(f.dev)->arch, "sm_90a");
+  assert_string_equal(rt_device_info(other)->arch, "sm_86");
+  assert_int_equal(rt_module_load(other, elf, sizeof elf, &module), RT_OK);
+  static const char *const targets[] = {"sm_90a", "sm_86", "sm_80", "sm_89", "sm_90"};
+  static const bool runs[][2] = {
+      {true, false}, {false, true}, {false, true}, {false, false}, {true, false}};
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+    for (int d = 0; d < 2; d++) {
+      char *text = strdup(gemm_text), want[120], *at;
+      char *replaced = malloc(strlen(text) + 16);
+      assert_true(text && replaced);
+      at = strstr(text, "sm_90a");
+      sprintf(replaced, "%.*s%s%s", (int)(at - text), text, targets[i], at + strlen("sm_90a"));
+      struct recipe *r = parse(&f.arena, &f.diags, replaced);
+      gemm_args(args);
+      assert_int_equal(rt_device_sync(d ? f.dev : other), RT_OK); /* the other one is current */
+      enum rt_status st = rt_prepare(d ? module : f.module, r, args, 7, NULL, &p);
+      assert_int_equal(st, runs[i][d] ? RT_OK : RT_BAD_INPUT);
+      if (st == RT_OK) {
+        fake.n_launches = 0;
+        assert_int_equal(rt_device_sync(d ? f.dev : other), RT_OK);
+        assert_int_equal(rt_launch(p, NULL), RT_OK);
+        assert_int_equal(fake.n_launches, 2);
+        assert_true(fake.launches[0].device == d && fake.launches[1].device == d);
+        rt_prepared_free(p);
+      } else {
+        snprintf(want, sizeof want, "kernel gemm was compiled for %s; GPU %d (Fake GPU%s) is %s",
+                 targets[i], d, d ? " 1" : "", d ? "sm_86" : "sm_90a");
+        help_expect_diag(&f.diags, DIAG_DRIVER, want);
+        diag_clear(&f.diags);
+      }
+      free(text);
+      free(replaced);
+    }
+  rt_module_free(module);
+  rt_device_close(other);
+  stop(&f);
+}
+
 /* The driver's real library is looked for; here or elsewhere the answer is one of two. */
 static void test_real_driver_or_reason(void **state) {
   (void)state;
@@ -901,6 +954,7 @@ int main(void) {
       cmocka_unit_test(test_maps),
       cmocka_unit_test(test_maps_refused),
       cmocka_unit_test(test_device),
+      cmocka_unit_test(test_two_devices),
       cmocka_unit_test(test_real_driver_or_reason),
       cmocka_unit_test(test_buffers),
       cmocka_unit_test(test_launch),
