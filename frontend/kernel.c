@@ -15,8 +15,9 @@ const char *dsl_join(struct fe_file *f, const char *const *names, uint32_t n) {
   return n ? sb_str(&b) : "none";
 }
 
-const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const char *what,
-                             uint32_t *n) {
+/* loc: where a key that is no name is reported. */
+static const char **sorted_keys_at(lua_State *L, struct fe_file *f, int idx, struct diag_loc loc,
+                                   const char *what, uint32_t *n) {
   struct arena *a = fe_arena(f->fe);
   VEC(const char *) keys = {0};
   VEC_RESERVE(a, &keys, 1);
@@ -24,8 +25,8 @@ const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const cha
   while (lua_next(L, idx)) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING) {
-      fe_soft_error(f->fe, DIAG_KERNEL_FIELD, "%s: a key is %s; keys are names", what,
-                    dsl_describe(f, lua_gettop(L)));
+      fe_soft_error_at(f->fe, DIAG_KERNEL_FIELD, loc, "%s: a key is %s; keys are names", what,
+                       dsl_describe(f, lua_gettop(L)));
       continue;
     }
     const char *key = arena_strdup(a, lua_tostring(L, -1));
@@ -38,6 +39,11 @@ const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const cha
   }
   *n = keys.n;
   return keys.at;
+}
+
+const char **dsl_sorted_keys(lua_State *L, struct fe_file *f, int idx, const char *what,
+                             uint32_t *n) {
+  return sorted_keys_at(L, f, idx, fe_where(f->fe), what, n);
 }
 
 bool dsl_value_from_lua(lua_State *L, struct fe_file *f, int idx, struct fe_value *out) {
@@ -542,7 +548,7 @@ static void take_kernels(lua_State *L, struct fe_file *f, int idx, struct diag_l
     fe_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; this one returns %s", want,
                 dsl_describe(f, idx));
   uint32_t n;
-  const char **names = dsl_sorted_keys(L, f, idx, "the table of kernels", &n);
+  const char **names = sorted_keys_at(L, f, idx, file, "the table of kernels", &n);
   if (!n)
     fe_error_at(f->fe, DIAG_KERNEL_FIELD, file, "%s; this one returns an empty table", want);
   for (uint32_t i = 0; i < n; i++) {

@@ -202,8 +202,8 @@ KILN_API enum kiln_status kiln_variant_cubin(struct kiln_variant *v, const void 
 /* ---- tensors and launches ---- */
 
 /* Laid out as DLPack's DLTensor (version 1): data + byte_offset is the first element; strides in
- * elements, NULL = row-major. device_type 1 = CPU, 2 = CUDA, of which device_id is the ordinal. dtype codes: 0 int, 1 uint, 2 float,
- * 4 bfloat, 6 bool, 10 float8_e4m3fn, 12 float8_e5m2. */
+ * elements, NULL = row-major. device_type 1 = CPU, 2 = CUDA, of which device_id is the ordinal.
+ * dtype codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool, 10 float8_e4m3fn, 12 float8_e5m2. */
 struct kiln_tensor {
   void *data;
   int32_t device_type, device_id;

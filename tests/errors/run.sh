@@ -8,6 +8,38 @@ count() { if [ "$1" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 
 scripts/errors --check
 count $?
 
+# Every message shown there, and of every refused program among the goldens, is fit for people.
+judged=$(awk -f tests/errors/judge.awk docs/errors.md tests/golden/*/*.lua)
+count $?
+echo "$judged"
+# What it looks for is found: each of these texts is wrong, the first is not.
+judge() { # judge EXPECTED 'message'
+  said=$(awk -f tests/errors/judge.awk - <<EOF
+$2
+EOF
+  )
+  if grep -q -e "$1" <<EOF
+$said
+EOF
+  then
+    count 0
+  else
+    count 1
+    echo "judge.awk says of '$2': $said"
+  fi
+}
+judge '1 messages, 0 wrong' 'a.lua:3:4: error: the dims are 3 and 4; they must be equal [K0404]'
+judge 'no place in the program' 'error: the dims are 3 and 4; they must be equal [K0404]'
+judge 'no place in the program' 'a.lua: error: `+` takes tiles, got number 1 [K0503]'
+judge 'fewer than 3 numbers' 'a.lua:3:4: error: too much shared memory [K0702]'
+judge 'fewer than 1 numbers' 'a.lua:3:4: error: the kernel has too many ops; plain loops unroll [K0505]'
+judge 'fewer than 2 numbers' 'a.lua:3:4: error: argument A does not fit the kernel [K0404]'
+judge 'the inside shows' 'a.lua:3:4: error: internal error in pass cse [K0602]'
+judge 'the inside shows' 'a.lua:3:4: error: dce left an op behind [K0001]'
+judge 'a trace of Kiln itself' 'codegen/lower.c:120: assertion failed'
+judge 'a trace of Kiln itself' '#1 0x00007f12 in lower'
+judge '0 messages' 'nothing'
+
 # The checker itself, on a copy of what it reads: each break is named.
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT

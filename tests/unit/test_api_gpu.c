@@ -435,9 +435,9 @@ static void *launch_often(void *launch) {
 }
 
 /* Launches that fail on several threads at once: each is told or counted. */
-/* GPU 0 is of another architecture than GPU 1, which is the caller's current one: the target is that
- * of the GPU of the launch, and what is not for it is refused in these words (docs/cases.md, case
- * 17). */
+/* GPU 0 is of another architecture than GPU 1, which is the caller's current one: the target is
+ * that of the GPU of the launch, and what is not for it is refused in these words (docs/cases.md,
+ * case 17). */
 static void test_two_devices(void **state) {
   (void)state;
   struct fixture f;

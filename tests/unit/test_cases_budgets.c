@@ -1,9 +1,9 @@
 /* Case 8 of those that broke other systems (docs/cases.md): registers and shared memory of kernels
- * whose warps have roles. Whatever is over the budget is refused before it is compiled, with the sum
- * and the limit; whatever is not is accepted. All combinations of producer, consumer and registers
- * in machine texts, against arithmetic of the test's own; tile sizes by the knob `warpgroups`.
- * KILN_LONG=1: some of the accepted kernels are compiled, too; few of them spill, and those are
- * refused. */
+ * whose warps have roles. Whatever is over the budget is refused before it is compiled, with the
+ * sum and the limit; whatever is not is accepted. All combinations of producer, consumer and
+ * registers in machine texts, against arithmetic of the test's own; tile sizes by the knob
+ * `warpgroups`. KILN_LONG=1: some of the accepted kernels are compiled, too; few of them spill, and
+ * those are refused. */
 #include "api/api.h"
 #include "help_api.h"
 #include "help_rt.h"
