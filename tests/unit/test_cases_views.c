@@ -116,7 +116,7 @@ static const struct asked rows[] = {
     {"padded", ASKED, .why = "what lies outside is not read as 0"},
     {"part", ASKED, .why = "its view is a part, a reshape or a repetition"},
     {"shape", ASKED, .why = "its view is a part, a reshape or a repetition"},
-    {"computed", ASKED, .why = "an operand of a dot is computed"},
+    {"computed", ASKED},
     /* offsets of which too little is known */
     {"shifted", ASKED, .why = "load `load.A`: .*" ROWS},
 };
