@@ -73,6 +73,16 @@ for _, group in ipairs(groups) do
   end
 end
 
+-- Tiles that a cluster loads together: an even number along the axis, and an odd one.
+for _, size in ipairs {2, 4} do
+  for n, g in ipairs {{7, 9}, {17, 14}, {3, 40}} do
+    persistent[#persistent + 1] = {
+      shape = {M = 64 * g[1] - n, N = 8 * g[2], K = 16}, set = {BM = 64, BN = 8, BK = 16},
+      schedule = {cluster = size, cluster_axis = 1}, seed = n,
+    }
+  end
+end
+
 -- ---- case 9: split-K ----
 
 -- Small M and N, large K: by as many programs as asked for, more than there are iterations, too,
