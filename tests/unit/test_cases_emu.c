@@ -108,7 +108,7 @@ static const char product_text[] =
     "    a.C:store(at, acc + a.C:tile(at, size))\n"
     "  end }\n";
 
-/* The orders that there are, those of kernels with a producer last. One more needs one more line. */
+/* The orders that there are, those of kernels with a producer last. One more needs one line. */
 static const char *const rasters[][3] = {
     {"group=1"},
     {"group=4"},
