@@ -54,15 +54,26 @@ static bool share(const struct cg_box *b, int64_t blocks, struct cg_share *out) 
   return b->height % (blocks * SWIZZLE_ROWS) == 0;
 }
 
-bool cg_is_shared(struct ir_module *m, struct ir_op load, const struct cg_box *box, int64_t blocks,
-                  uint32_t axis, struct cg_share *out) {
-  const struct ir_opnode *n = ir_op_at(m, load);
-  if (blocks < 2 || !share(box, blocks, out))
-    return false;
+/* Does where the tile lies not depend on the axis? */
+static bool is_same(const struct ir_module *m, struct ir_op load, uint32_t axis) {
   struct look s = {.m = m, .axis = axis};
+  const struct ir_opnode *n = ir_op_at(m, load);
   for (uint32_t i = 0; i < n->n_in; i++)
     if (depends(&s, n->in[i]))
       return false;
+  return true;
+}
+
+bool cg_is_streamed(struct ir_module *m, struct ir_op load) {
+  int64_t axis = cg_knob_get(m, CG_KNOB_STREAM_AXIS);
+  return axis >= 0 && is_same(m, load, (uint32_t)axis);
+}
+
+bool cg_is_shared(struct ir_module *m, struct ir_op load, const struct cg_box *box, int64_t blocks,
+                  uint32_t axis, struct cg_share *out) {
+  struct look s = {.m = m, .axis = axis};
+  if (blocks < 2 || !share(box, blocks, out) || !is_same(m, load, axis))
+    return false;
   for (struct ir_op o = load;;) {
     o = ir_block_at(m, ir_op_at(m, o)->block)->parent;
     if (!o.id)

@@ -17,6 +17,10 @@ struct cg_share {
 bool cg_is_shared(struct ir_module *m, struct ir_op load, const struct cg_box *box, int64_t blocks,
                   uint32_t axis, struct cg_share *out);
 
+/* Is the load read once, where the axis of the knob `stream_axis` has one tile? It has no business
+ * in L2. */
+bool cg_is_streamed(struct ir_module *m, struct ir_op load);
+
 /* The knobs, resolved: 1 block where there are no clusters. */
 int64_t cg_cluster_blocks(struct ir_module *m);
 uint32_t cg_cluster_axis(struct ir_module *m);

@@ -410,6 +410,7 @@ struct cg_unit_load {
   uint32_t tmap, feed; /* resource; index into feeds */
   bool to_regs;        /* others than dots read it: it goes on to registers */
   bool shared;         /* each block of the cluster loads a share, for all */
+  bool streamed;       /* leaves L2 first */
   struct cg_share share;
 };
 

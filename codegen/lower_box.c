@@ -149,6 +149,8 @@ void cg_load_boxes(struct lower *l, const struct cg_unit_load *x) {
                              1 + x->box.rank + x->shared, in);
   if (x->shared)
     cg_set_int(l->m, o, IR_ATTR_multicast, 1);
+  if (x->streamed)
+    cg_set_word(l->m, o, IR_ATTR_hint, "evict_first");
   cg_end_each(l, saved);
 }
 

@@ -148,6 +148,7 @@ static void open_load(void *user, struct ir_module *m, struct ir_op o) {
   x.smem = cg_new_panels(l, name, (enum dtype)t.dtype, x.box.height, x.box.width, x.box.swizzle,
                          l->roles->feeds.at[x.feed].slots);
   x.smem->inner_dim = (int)ir_attr_int(m, o, IR_ATTR_vdim, 0);
+  x.streamed = cg_is_streamed(m, o);
   x.shared = !l->roles->parted.id &&
              cg_is_shared(m, o, &x.box, l->roles->blocks, l->roles->axis, &x.share);
   l->roles->feeds.at[x.feed].shared |= x.shared;

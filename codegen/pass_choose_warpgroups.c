@@ -438,6 +438,14 @@ static bool refuse(struct chooser *c, struct ir_pass_ctx *ctx, enum cg_knob k, c
   return false;
 }
 
+static bool any_streamed(struct chooser *c) {
+  for (uint32_t i = 0; i < c->loads.n; i++)
+    if (cg_knob_get(c->m, CG_KNOB_STREAM_AXIS) < (int64_t)c->m->n_grid &&
+        cg_is_streamed(c->m, c->loads.at[i]))
+      return true;
+  return false;
+}
+
 /* The loop whose iterations a cluster shares, or 0. */
 static struct ir_op parted_loop(const struct ir_module *m) {
   IR_EACH_OP (m, m->body, o)
@@ -486,11 +494,14 @@ bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, boo
   const char *why = NULL;
   struct ir_op parted = parted_loop(m);
   bool clusters = cg_knob_get(m, CG_KNOB_CLUSTER) > 1 || parted.id;
-  enum cg_knob by = parted.id ? CG_KNOB_SPLIT_CLUSTER : CG_KNOB_CLUSTER;
+  bool streams = cg_knob_get(m, CG_KNOB_STREAM_AXIS) != CG_AUTO, only = clusters || streams;
+  enum cg_knob by = parted.id  ? CG_KNOB_SPLIT_CLUSTER
+                    : clusters ? CG_KNOB_CLUSTER
+                               : CG_KNOB_STREAM_AXIS;
   if (asked == 0 || (asked == CG_AUTO && is_arranged(m)))
-    return !clusters || refuse(&c, ctx, by,
-                               "its warps all do the same, by `warpgroups` = 0 or "
-                               "another knob");
+    return !only || refuse(&c, ctx, by,
+                           "its warps all do the same, by `warpgroups` = 0 or "
+                           "another knob");
   c.uses = cg_collect_uses(m, c.a);
   c.intervals = ir_find_intervals(m, c.a);
   ir_walk(m, m->body, list, &c);
@@ -501,7 +512,11 @@ bool cg_pass_choose_warpgroups(struct ir_module *m, struct ir_pass_ctx *ctx, boo
   if (clusters && !why)
     why =
         parted.id ? check_parted(&c, parted) : choose_cluster(&c, cg_knob_get(m, CG_KNOB_CLUSTER));
-  if (clusters && why)
+  if (streams && !why && !any_streamed(&c)) {
+    by = CG_KNOB_STREAM_AXIS;
+    why = "its grid has no such axis, or all that feeds its dots depends on it";
+  }
+  if (only && why)
     return refuse(&c, ctx, by, why);
   if (why && asked == CG_AUTO)
     return true;

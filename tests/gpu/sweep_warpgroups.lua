@@ -114,6 +114,15 @@ add {shape = {M = 584, N = 280, K = 136}, absent = none, set = {BM = 64, BN = 16
      schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
 add {shape = {M = 104, N = 63, K = 136}, set = {BM = 64, BN = 64, BK = 64}, layout = {A = "col"},
      schedule = {warpgroups = 1, split_k = 2, split_cluster = 1}}
+-- operands that leave L2 first, alone and with all else
+for axis = 0, 1 do
+  add {shape = {M = 136, N = 72, K = 72}, set = {BM = 64, BN = 64, BK = 64},
+       schedule = {warpgroups = 1, stream_axis = axis}}
+  add {shape = {M = 136, N = 72, K = 136}, set = {BM = 64, BN = 64, BK = 64},
+       schedule = {warpgroups = 1, stream_axis = axis, split_k = 2, split_cluster = 1}}
+  add {shape = {M = 136, N = 72, K = 72}, set = {BM = 64, BN = 64, BK = 64},
+       schedule = {warpgroups = 1, stream_axis = axis, cluster = 2, cluster_axis = axis}}
+end
 
 -- a product's loop in parts (row 9)
 for _, parts in ipairs {2, 3, 8} do

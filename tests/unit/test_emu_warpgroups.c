@@ -90,6 +90,8 @@ static void refusals_say_why(void **state) {
       {.set = {"split_cluster=1", "split_k=2", "cluster=2"}, .why = "`cluster` = 1 goes with it"},
       {.set = {"split_cluster=1", "split_k=9", "BM=64"}, .why = "at most 8, a cluster's blocks"},
       {.set = {"split_cluster=1", "split_k=2"}, .consts = {"T=f32"}, .why = "not of bf16"},
+      {.set = {"stream_axis=2"}, .why = "`stream_axis` = 2: its grid has no such axis"},
+      {.set = {"stream_axis=0", "warpgroups=0"}, .why = "`stream_axis` = 0: its warps all do"},
       {.set = {"cluster=3", "BM=64", "BN=64"}, .why = "load the same tile, in shares of"},
       {.set = {"cluster=3", "cluster_axis=1", "BM=64"}, .why = "along axis 1 of its grid load no"},
       {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=0"}, .why = "has no elements"},
