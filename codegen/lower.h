@@ -57,6 +57,7 @@ struct cg_lval {
   /* INLINE, a load that its one writer makes part by part: the access, and the fragment of the part
    * at hand, whose register 0 is register `from` of the tile. */
   const struct cg_delayed *delayed;
+  const struct cg_unit_load *landed; /* the same of one that lies in the writer's panels */
   uint32_t part;
   struct ir_val from;
   /* The element computed last, for readers within one register's evaluation. */
@@ -408,6 +409,7 @@ struct cg_unit_load {
   struct cg_box box;
   struct cg_smem *smem;
   uint32_t tmap, feed; /* resource; index into feeds */
+  struct ir_op store;  /* path `staging`: whose panels it lands in; else 0 */
   bool to_regs;        /* others than dots read it: it goes on to registers */
   bool shared;         /* each block of the cluster loads a share, for all */
   bool streamed;       /* leaves L2 first */
@@ -432,6 +434,7 @@ struct cg_roles {
   struct ir_val part_start;   /* its first index in this block */
   struct ir_val turn;         /* s32: 0 or 1, from tile to tile */
   struct ir_val thread;       /* s32: of the block */
+  struct ir_val panel_at;     /* in a store: offset of the panel at hand, s32 */
   struct ir_val has_tile;     /* bool: is this block's tile inside the grid? 0: always */
   VEC(struct cg_feed) feeds;
   VEC(struct cg_unit_load) loads;
@@ -490,6 +493,11 @@ struct cg_smem *cg_write_panels(struct lower *l, struct ir_val v, const char *na
 /* Loads all boxes of the tile into the producer's slot. */
 void cg_load_boxes(struct lower *l, const struct cg_unit_load *x);
 void cg_store_boxes(struct lower *l, struct ir_op o);
+/* A load that lands in its store's panels: their memory and its tensor map; what the producer does;
+ * and the panel at hand of a consumer's store, in a fragment of layout `part`. */
+void cg_open_landing(struct lower *l, struct cg_unit_load *x);
+void cg_load_landing(struct lower *l, const struct cg_unit_load *x);
+uint32_t cg_read_landed(struct lower *l, const struct cg_unit_load *x, uint32_t part);
 /* Boxes that a warpgroup stores for it. */
 uint32_t cg_store_box_count(struct lower *l, struct ir_op o);
 

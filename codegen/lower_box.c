@@ -223,37 +223,50 @@ static uint32_t part_layout(struct lower *l, const struct out *x, int64_t cols) 
                        cg_layout_wgmma_acc(l->a, ROWS * (int64_t)w.rows / 4, cols * w.cols, w));
 }
 
-/* A panel of this warpgroup's rows, 16 columns at a time; `from`: its first register. */
-static void write_panel(struct lower *l, const struct out *x, uint32_t buf, struct ir_val at,
-                        struct ir_val from) {
+/* Which row of 8 elements of a panel a lane gives the address of, for 16 x 16 elements a warp. */
+struct lane_place {
+  struct ir_val row_at, half, turn;
+};
+
+static struct lane_place place_lane(struct lower *l, const struct out *x) {
   static const int64_t low16[4] = {16, 1, 2, 0}, high[4] = {16, 0, 2, 1};
   static const int64_t warp_rows[4] = {4, 16, 0, 0};
   int64_t swizzle = x->box.swizzle;
-  uint32_t part = part_layout(l, x, 16);
-  const int64_t *shape = cg_layout_at(l, part)->shape;
-  uint32_t frag = cg_new_frag(l, "out", ir_tile((enum dtype)x->type.dtype, 2, shape), part);
+  struct lane_place p;
   struct ir_builder saved = cg_enter_top(l);
   struct ir_val in_group = cg_op2(l, IR_AND, l->warp, cg_s32(l, 3));
   struct ir_val row = cg_muli(l, in_group, warp_rows[1]);
   row = cg_add(l, row, cg_digits(l, l->lane, 4, low16));
-  struct ir_val half = cg_digits(l, l->lane, 4, high);
-  struct ir_val turn = cg_op2(l, IR_SHR, row,
-                              cg_s32(l, swizzle == 128  ? 0
-                                        : swizzle == 64 ? 1
-                                                        : 2));
-  turn = cg_op2(l, IR_AND, turn, cg_s32(l, swizzle / 16 - 1));
-  struct ir_val row_at = cg_muli(l, row, swizzle);
+  p.half = cg_digits(l, l->lane, 4, high);
+  p.turn = cg_op2(l, IR_SHR, row, cg_s32(l, swizzle == 128 ? 0 : swizzle == 64 ? 1 : 2));
+  p.turn = cg_op2(l, IR_AND, p.turn, cg_s32(l, swizzle / 16 - 1));
+  p.row_at = cg_muli(l, row, swizzle);
   cg_leave_top(l, saved);
+  return p;
+}
 
+/* Offset of that row, for the q-th 16 columns of the panel at `at`. */
+static struct ir_val column_at(struct lower *l, const struct lane_place *p, struct ir_val at,
+                               struct ir_val q) {
+  struct ir_val chunk = cg_op2(l, IR_XOR, cg_add(l, cg_muli(l, q, 2), p->half), p->turn);
+  struct ir_val to = cg_add(l, at, p->row_at);
+  return cg_add(l, to, cg_muli(l, chunk, 16));
+}
+
+/* A panel of this warpgroup's rows, 16 columns at a time; `from`: its first register. */
+static void write_panel(struct lower *l, const struct out *x, uint32_t buf, struct ir_val at,
+                        struct ir_val from) {
+  uint32_t part = part_layout(l, x, 16);
+  const int64_t *shape = cg_layout_at(l, part)->shape;
+  uint32_t frag = cg_new_frag(l, "out", ir_tile((enum dtype)x->type.dtype, 2, shape), part);
+  struct lane_place p = place_lane(l, x);
   struct ir_builder loop;
   struct ir_val q = cg_each(l, (uint32_t)x->box.panel / 16, &loop), v[8];
   struct ir_val r = cg_add(l, from, cg_muli(l, q, 8));
   cg_eval_run(l, x->v, r, x->layout, 8, v);
   for (uint32_t i = 0; i < 8; i += 2)
     cg_fput(l, frag, cg_s32(l, i), 2, v + i);
-  struct ir_val chunk = cg_op2(l, IR_XOR, cg_add(l, cg_muli(l, q, 2), half), turn);
-  struct ir_val to = cg_add(l, at, row_at);
-  to = cg_add(l, to, cg_muli(l, chunk, 16));
+  struct ir_val to = column_at(l, &p, at, q);
   struct ir_op o =
       cg_res_op(l, IR_STMATRIX, 2, (uint32_t[]){buf, frag}, 2, (struct ir_val[]){to, cg_s32(l, 0)});
   cg_set_int(l->m, o, IR_ATTR_num, 4);
@@ -261,28 +274,49 @@ static void write_panel(struct lower *l, const struct out *x, uint32_t buf, stru
   cg_end_each(l, loop);
 }
 
+/* Where a warpgroup's part of the tile begins, s32. */
+struct corner {
+  struct ir_val row, col;
+};
+
+static struct corner corner_of(struct lower *l, const struct out *x, struct ir_val group) {
+  struct ir_val row = group, col = cg_s32(l, 0);
+  int64_t along = x->w.rows / 4;
+  if (x->w.cols > 1) {
+    row = cg_digits(l, group, 4, (int64_t[]){along, 1, x->w.cols, 0});
+    col = cg_digits(l, group, 4, (int64_t[]){along, 0, x->w.cols, 1});
+  }
+  return (struct corner){cg_muli(l, row, ROWS * (int64_t)x->blocks), cg_muli(l, col, x->cols)};
+}
+
+/* Panels of 64 rows, of one warpgroup after the other. */
+static struct cg_smem *new_staging(struct lower *l, const struct out *x, uint32_t arg) {
+  uint32_t held = places(l, x->blocks * x->panels);
+  return cg_new_panels(l, ir_sym(l->m, l->m->args.at[arg].name), (enum dtype)x->type.dtype, ROWS,
+                       (int64_t)l->roles->groups * held * x->box.panel, x->box.swizzle, 1);
+}
+
+static const struct cg_unit_load *landed_in(struct lower *l, struct ir_op store) {
+  for (uint32_t i = 0; i < l->roles->loads.n; i++)
+    if (l->roles->loads.at[i].store.id == store.id)
+      return &l->roles->loads.at[i];
+  return NULL;
+}
+
 void cg_store_boxes(struct lower *l, struct ir_op o) {
   struct cg_roles *r = l->roles;
   struct out x = open_out(l, o);
-  uint32_t count = x.blocks * x.panels, along = x.w.rows / 4, held = places(l, count);
-  const char *name = ir_sym(l->m, l->m->args.at[x.box.arg].name);
-  /* Panels of 64 rows, of one warpgroup after the other. */
-  const struct cg_smem *s =
-      cg_new_panels(l, name, (enum dtype)x.type.dtype, ROWS,
-                    (int64_t)r->groups * held * x.box.panel, x.box.swizzle, 1);
+  uint32_t count = x.blocks * x.panels, held = places(l, count);
+  const struct cg_unit_load *landed = landed_in(l, o);
+  const struct cg_smem *s = landed ? landed->smem : new_staging(l, &x, x.box.arg);
   uint32_t tmap = cg_new_tmap(l, &x.box, x.type, ROWS);
   int64_t panel_bytes = ROWS * (int64_t)x.box.swizzle;
   struct ir_val first[IR_MAX_RANK], at[1 + IR_MAX_RANK];
   coordinates(l, &x.box, first);
-  struct ir_val group_row = r->group, group_col = cg_s32(l, 0);
-  if (x.w.cols > 1) {
-    group_row = cg_digits(l, r->group, 4, (int64_t[]){along, 1, x.w.cols, 0});
-    group_col = cg_digits(l, r->group, 4, (int64_t[]){along, 0, x.w.cols, 1});
-  }
+  struct corner corner = corner_of(l, &x, r->group);
   struct ir_val base = cg_muli(l, r->group, held * panel_bytes);
-  struct ir_val row0 = cg_muli(l, group_row, ROWS * (int64_t)x.blocks);
-  struct ir_val col0 = cg_add(l, first[0], cg_muli(l, group_col, x.cols));
-  if (!r->store_groups && held == count)
+  struct ir_val col0 = cg_add(l, first[0], corner.col);
+  if (!r->store_groups && held == count && !landed)
     bulk_wait(l, 0);
   struct ir_builder saved;
   struct ir_val i = cg_each(l, count, &saved);
@@ -290,15 +324,17 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
   struct ir_val block = cg_digits(l, i, 4, (int64_t[]){x.panels, 0, x.blocks, 1});
   struct ir_val reg = cg_muli(l, block, x.cols / 2);
   reg = cg_add(l, reg, cg_muli(l, panel, x.box.panel / 2));
+  int64_t turns[4] = {held, panel_bytes, count / held, 0};
+  struct ir_val place = held < count ? cg_digits(l, i, 4, turns) : cg_muli(l, i, panel_bytes);
+  struct ir_val from = r->panel_at = cg_add(l, base, place);
   cg_load_part(l, x.v, part_layout(l, &x, x.box.panel), reg);
   if (held < count)
     bulk_wait(l, held - 1);
-  else if (r->store_groups)
+  else if (r->store_groups && !landed)
     bulk_wait(l, r->store_groups - 1);
+  /* The place is free for all: what was in it has been read, by the unit or, where a tile landed, by
+   * the threads of a warp for each other. */
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
-  int64_t turns[4] = {held, panel_bytes, count / held, 0};
-  struct ir_val place = held < count ? cg_digits(l, i, 4, turns) : cg_muli(l, i, panel_bytes);
-  struct ir_val from = cg_add(l, base, place);
   write_panel(l, &x, s->buf, from, reg);
   ir_build(&l->b, IR_FENCE_ASYNC, 0, NULL, 0, NULL);
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
@@ -312,11 +348,73 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
   at[1] = cg_add(l, col0, cg_muli(l, panel, x.box.panel));
   for (uint32_t d = 1; d < x.box.rank; d++)
     if (perm[d] == along_rows) {
-      at[1 + d] = cg_add(l, first[d], row0);
+      at[1 + d] = cg_add(l, first[d], corner.row);
       at[1 + d] = cg_add(l, at[1 + d], cg_muli(l, block, ROWS));
     }
   cg_res_op(l, IR_TMA_STORE, 2, (uint32_t[]){tmap, s->buf}, 1 + x.box.rank, at);
   ir_build(&l->b, IR_BULK_COMMIT, 0, NULL, 0, NULL);
   cg_leave_if(l, in);
   cg_end_each(l, saved);
+  if (!landed)
+    return;
+  /* The next tile may land when the unit has read this one. */
+  bulk_wait(l, 0);
+  cg_release_feeds(l, landed->load, false, cg_bool(l, true));
+  cg_advance_feeds(l, landed->load);
+}
+
+/* ---- loads that land in the panels of a store ---- */
+
+void cg_open_landing(struct lower *l, struct cg_unit_load *x) {
+  struct out s = open_out(l, x->store);
+  struct ir_type t = ir_type_of(l->m, ir_op_at(l->m, x->load)->out[0]);
+  KILN_ASSERT(places(l, s.blocks * s.panels) == s.blocks * s.panels);
+  x->smem = new_staging(l, &s, s.box.arg);
+  x->box.swizzle = s.box.swizzle;
+  x->box.panel = s.box.panel;
+  x->tmap = cg_new_tmap(l, &x->box, t, ROWS);
+}
+
+void cg_load_landing(struct lower *l, const struct cg_unit_load *x) {
+  const struct cg_feed *f = &l->roles->feeds.at[x->feed];
+  struct out s = open_out(l, x->store);
+  struct ir_type t = ir_type_of(l->m, ir_op_at(l->m, x->load)->out[0]);
+  uint32_t count = s.blocks * s.panels;
+  struct ir_val in[1 + IR_MAX_RANK];
+  int64_t perm[IR_MAX_RANK];
+  int rows = rows_dim(&x->box, t);
+  order_of(&x->box, perm);
+  coordinates(l, &x->box, in + 1);
+  struct ir_builder saved;
+  struct ir_val i = cg_each(l, l->roles->groups * count, &saved);
+  struct ir_val group = cg_digits(l, i, 4, (int64_t[]){count, 0, l->roles->groups, 1});
+  struct ir_val panel =
+      cg_digits(l, i, 6, (int64_t[]){s.panels, 1, s.blocks, 0, l->roles->groups, 0});
+  struct ir_val block =
+      cg_digits(l, i, 6, (int64_t[]){s.panels, 0, s.blocks, 1, l->roles->groups, 0});
+  struct corner corner = corner_of(l, &s, group);
+  in[0] = cg_muli(l, i, ROWS * (int64_t)s.box.swizzle);
+  in[1] = cg_add(l, in[1], cg_add(l, corner.col, cg_muli(l, panel, s.box.panel)));
+  for (uint32_t d = 1; d < x->box.rank; d++)
+    if (perm[d] == rows)
+      in[1 + d] = cg_add(l, in[1 + d], cg_add(l, corner.row, cg_muli(l, block, ROWS)));
+  cg_res_op(l, IR_TMA_LOAD, 3, (uint32_t[]){x->smem->buf, f->cursor[0], x->tmap}, 1 + x->box.rank,
+            in);
+  cg_end_each(l, saved);
+}
+
+uint32_t cg_read_landed(struct lower *l, const struct cg_unit_load *x, uint32_t part) {
+  const struct layout *y = cg_layout_at(l, part);
+  struct out s = open_out(l, x->store);
+  struct ir_type t = ir_type_of(l->m, ir_op_at(l->m, x->load)->out[0]);
+  uint32_t frag = cg_new_frag(l, "x", ir_tile((enum dtype)t.dtype, y->rank, y->shape), part);
+  struct lane_place p = place_lane(l, &s);
+  struct ir_builder saved;
+  struct ir_val q = cg_each(l, (uint32_t)s.box.panel / 16, &saved);
+  struct ir_val in[2] = {column_at(l, &p, l->roles->panel_at, q), cg_muli(l, q, 8)};
+  struct ir_op o = cg_res_op(l, IR_LDMATRIX, 2, (uint32_t[]){frag, x->smem->buf}, 2, in);
+  cg_set_int(l->m, o, IR_ATTR_num, 4);
+  cg_set_int(l->m, o, IR_ATTR_trans, 0);
+  cg_end_each(l, saved);
+  return frag;
 }

@@ -117,7 +117,7 @@ struct ir_val cg_eval(struct lower *l, struct ir_val v, struct ir_val r, uint32_
   struct ir_val e;
   if (x->kind == CG_LV_FRAG)
     e = cg_fget(l, x->frag, r);
-  else if (x->delayed)
+  else if (x->delayed || x->landed)
     e = cg_fget(l, x->part, cg_op2(l, IR_SUB, r, x->from));
   else
     e = eval_op(l, v, r, layout);

@@ -368,6 +368,10 @@ void cg_load_part(struct lower *l, struct ir_val v, uint32_t part, struct ir_val
   if (x->kind != CG_LV_INLINE || x->from.id == from.id)
     return;
   x->from = from;
+  if (x->landed) {
+    x->part = cg_read_landed(l, x->landed, part);
+    return;
+  }
   if (!x->delayed) {
     const struct ir_opnode *n = ir_op_at(l->m, ir_value_at(l->m, v)->def);
     for (uint32_t i = 0; i < n->n_in; i++)

@@ -136,13 +136,22 @@ static void new_pipe(struct lower *l, struct cg_feed *f, uint32_t n, int64_t byt
 
 static void open_load(void *user, struct ir_module *m, struct ir_op o) {
   struct lower *l = user;
-  if (ir_op_at(m, o)->opcode != IR_LOAD || !str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+  const char *path = cg_attr_word(m, o, IR_ATTR_path);
+  bool lands = str_eq(path, "staging");
+  if (ir_op_at(m, o)->opcode != IR_LOAD || (!lands && !str_eq(path, "tma")))
     return;
   struct cg_unit_load x = {.load = o};
   const char *why = cg_box_of(m, l->intervals, o, &x.box);
   KILN_ASSERT(!why);
   (void)why;
   x.feed = feed_of(l, o, &x.to_regs);
+  if (lands) {
+    x.store = cg_only_writer(l, ir_op_at(m, o)->out[0]);
+    KILN_ASSERT(x.store.id && ir_op_at(m, x.store)->opcode == IR_STORE);
+    cg_open_landing(l, &x);
+    VEC_PUSH(l->a, &l->roles->loads, x);
+    return;
+  }
   struct ir_type t = ir_type_of(m, ir_op_at(m, o)->out[0]);
   const char *name = ir_sym(m, m->args.at[x.box.arg].name);
   x.smem = cg_new_panels(l, name, (enum dtype)t.dtype, x.box.height, x.box.width, x.box.swizzle,
@@ -185,6 +194,11 @@ void cg_consume_load(struct lower *l, struct ir_op load) {
     res_op1(l, IR_SLOT_WAIT, f->cursor[1]);
   if (f->n_seen == f->n_loads)
     f->n_seen = 0;
+  if (x->store.id) {
+    v->kind = CG_LV_INLINE;
+    v->landed = x;
+    return;
+  }
   struct ir_type t = ir_scalar(DT_S32);
   struct ir_op at = ir_build(&l->b, IR_SLOT_AT, 0, NULL, 1, &t);
   ir_set_res(l->m, at, 2, (uint32_t[]){f->cursor[1], x->smem->buf});
@@ -318,7 +332,10 @@ static void produce_load(struct lower *l, const struct cg_unit_load *x) {
     res_op1(l, IR_SLOT_ACQUIRE, f->cursor[0]);
     res_op1(l, IR_SLOT_EXPECT, f->cursor[0]);
   }
-  cg_load_boxes(l, x);
+  if (x->store.id)
+    cg_load_landing(l, x);
+  else
+    cg_load_boxes(l, x);
   if (f->n_seen == f->n_loads) {
     res_op1(l, IR_SLOT_NEXT, f->cursor[0]);
     f->n_seen = 0;

@@ -106,6 +106,12 @@ bool cg_wants_recompute(struct ir_module *m, struct arena *scratch, int64_t thre
 bool cg_is_zero(const struct ir_module *m, struct ir_val v);
 /* Shared memory for accumulators that come from other blocks of the cluster (lower_parts.c). */
 int64_t cg_parts_bytes(const struct ir_module *m);
+/* ---- pass_choose_warpgroups.c ---- */
+
+/* Is v, a scalar or a view, what a producer computes by itself: from arguments, dims, indices of
+ * the grid and of loops? */
+bool cg_is_replayed(const struct ir_module *m, struct ir_val v);
+
 /* May split_k cut the kernel's main loop? Says which one that is. */
 bool cg_may_split(const struct ir_module *m, struct arena *a, struct ir_op *loop);
 /* Can any op of the kernel change what this load reads? Then it must not run ahead. */
@@ -155,6 +161,7 @@ PASS(cg_pass_peel_loops);
 PASS(cg_pass_choose_paths);
 PASS(cg_pass_fill_schedule);
 PASS(cg_pass_assign_layouts);
+PASS(cg_pass_load_early);
 PASS(cg_pass_pipeline_loops);
 PASS(cg_pass_lower_machine);
 PASS(cg_pass_place_storage);

@@ -41,8 +41,6 @@ static void list(void *user, struct ir_module *m, struct ir_op o) {
     VEC_PUSH(c->a, &c->stores, o);
 }
 
-/* Is v, a scalar or a view, what the producer computes by itself: from arguments, dims, indices of
- * the grid and of loops? */
 static bool is_replayed(const struct ir_module *m, struct ir_val v, int depth) {
   const struct ir_value *x = ir_value_at(m, v);
   if (x->type.kind == IR_TILE || depth > 64)
@@ -60,6 +58,10 @@ static bool is_replayed(const struct ir_module *m, struct ir_val v, int depth) {
   return true;
 }
 
+bool cg_is_replayed(const struct ir_module *m, struct ir_val v) {
+  return is_replayed(m, v, 0);
+}
+
 /* Loops alone lie around the op, and the producer can run them. */
 static bool is_reached(const struct ir_module *m, struct ir_op o) {
   for (;;) {
@@ -69,7 +71,7 @@ static bool is_reached(const struct ir_module *m, struct ir_op o) {
     if (ir_op_at(m, loop)->opcode != IR_FOR)
       return false;
     for (uint32_t i = 0; i < 3; i++)
-      if (!is_replayed(m, ir_op_at(m, loop)->in[i], 0))
+      if (!cg_is_replayed(m, ir_op_at(m, loop)->in[i]))
         return false;
     o = loop;
   }
@@ -89,7 +91,7 @@ static const char *check_load(struct chooser *c, struct ir_op load, struct cg_bo
   if (cg_is_stored(m, load))
     return "an operand of a dot lies in a tensor that the kernel writes";
   for (uint32_t k = 0; k < n->n_in; k++)
-    if (!is_replayed(m, n->in[k], 0))
+    if (!cg_is_replayed(m, n->in[k]))
       return "where an operand of a dot lies is computed from data";
   if (!is_reached(m, load))
     return "an operand of a dot is loaded under a condition or a loop that depends on data";

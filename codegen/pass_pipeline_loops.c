@@ -43,7 +43,8 @@ static uint32_t roles_of(const struct ir_module *m, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(m, o);
   if (m->roles.n < 2)
     return 1;
-  if (n->opcode == IR_LOAD && str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+  const char *path = cg_attr_word(m, o, IR_ATTR_path);
+  if (n->opcode == IR_LOAD && (str_eq(path, "tma") || str_eq(path, "staging")))
     return 2;
   bool scalar = n->n_out == 1 && ir_type_of(m, n->out[0]).kind != IR_TILE &&
                 (ir_info(n->opcode)->traits & IR_PURE);

@@ -26,6 +26,9 @@ static const struct ir_pass passes[] = {
     {"peel_loops", cg_pass_peel_loops, true},
     /* Layouts from anchors, given warps; conflicts become converts. */
     {"assign_layouts", cg_pass_assign_layouts, false},
+    /* What follows dots is loaded while they run: when layouts say in how many registers, or that
+     * a store's shared memory can take it. */
+    {"load_early", cg_pass_load_early, false},
     /* (stage, order), given the slots; last of the decisions. */
     {"pipeline_loops", cg_pass_pipeline_loops, false},
     /* Decisions become machine IR. */

@@ -27,6 +27,25 @@ for BN = 8, 256, 8 do
        schedule = {warpgroups = 1},
        absent = none}
 end
+-- residual and bias that come while the dots run, through the staging of C: each cut, edges, more
+-- tiles than SMs, no iteration, a residual that does not come so
+for _, s in ipairs {
+  {1, 64, 64, 64}, {1, 64, 256, 64}, {2, 128, 256, 64}, {2, 256, 64, 64}, {2, 64, 256, 64},
+  {2, 128, 96, 64}, {2, 128, 224, 64}, {3, 192, 64, 32},
+} do
+  local set, schedule = {BM = s[2], BN = s[3], BK = s[4]}, {warpgroups = s[1]}
+  add {shape = {M = 2 * s[2] - 7, N = s[3] + 16, K = 3 * s[4] + 8}, set = set, schedule = schedule}
+  add {shape = {M = s[2], N = s[3], K = 64}, set = set, schedule = schedule, const = {T = f16},
+       absent = {"bias"}}
+end
+add {shape = {M = 770, N = 776, K = 72}, set = {BM = 64, BN = 64, BK = 64},
+     schedule = {warpgroups = 1}}
+add {shape = {M = 770, N = 1544, K = 72}, set = {BM = 128, BN = 64, BK = 64},
+     schedule = {warpgroups = 2, cluster = 2}}
+add {shape = {M = 128, N = 64, K = 0}, set = {BM = 128, BN = 64, BK = 64},
+     schedule = {warpgroups = 2}}
+add {shape = {M = 130, N = 136, K = 64}, set = {BM = 128, BN = 128, BK = 64},
+     schedule = {warpgroups = 2, staging = 1}}
 -- layouts: rows or columns of either operand contiguous; tails of 8
 for _, A in ipairs {"row", "col"} do
   for _, B in ipairs {"row", "col"} do
