@@ -332,8 +332,8 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
     bulk_wait(l, held - 1);
   else if (r->store_groups && !landed)
     bulk_wait(l, r->store_groups - 1);
-  /* The place is free for all: what was in it has been read, by the unit or, where a tile landed, by
-   * the threads of a warp for each other. */
+  /* The place is free for all: what was in it has been read, by the unit or, where a tile landed,
+   * by the threads of a warp for each other. */
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
   write_panel(l, &x, s->buf, from, reg);
   ir_build(&l->b, IR_FENCE_ASYNC, 0, NULL, 0, NULL);

@@ -77,7 +77,7 @@ static bool has_dots(const struct ir_module *m, struct ir_op loop) {
   return false;
 }
 
-/* Moves loads of few registers, whose operands are there already, before the first loop with dots. */
+/* Moves loads of few registers before the first loop with dots, if their operands are there. */
 static void move_loads(struct early *x, struct arena *scratch, bool *changed) {
   struct ir_module *m = x->m;
   bool *known = ARENA_ARRAY(scratch, bool, m->ops.n + 1);

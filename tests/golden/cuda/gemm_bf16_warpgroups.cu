@@ -6,12 +6,14 @@
 // map_A2: bf16(128,64), tensor map of A
 // B3: bf16(3,256,64) in shared memory, 98304 bytes at 49152
 // map_B4: bf16(256,64), tensor map of B
+// C5: bf16(8,64,64) in shared memory, 65536 bytes at 147456
+// map_R6: bf16(64,64), tensor map of R
 // pipe1: mbarriers of 3 slots, full and empty, at 212992
-// acc5: f32(128,256) in registers, [128,256] reg 2:(0,1) 2:(8,0) 32:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0) 2:(64,0)
-// C6: bf16(8,64,64) in shared memory, 65536 bytes at 147456
-// map_C7: bf16(64,64), tensor map of C
-// x8: bf16(128,64) in registers, [128,64] reg 2:(0,1) 2:(8,0) 8:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0) 2:(64,0)
-// out9: bf16(128,16) in registers, [128,16] reg 2:(0,1) 2:(8,0) 2:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0) 2:(64,0)
+// pipe2: mbarriers of 1 slots, full and empty, at 213040
+// acc7: f32(128,256) in registers, [128,256] reg 2:(0,1) 2:(8,0) 32:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0) 2:(64,0)
+// map_C8: bf16(64,64), tensor map of C
+// x9: bf16(128,64) in registers, [128,64] reg 2:(0,1) 2:(8,0) 8:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0) 2:(64,0)
+// out10: bf16(128,16) in registers, [128,16] reg 2:(0,1) 2:(8,0) 2:(0,8) lane 4:(0,2) 8:(1,0) warp 4:(16,0) 2:(64,0)
 
 typedef unsigned short bf16; // bits
 typedef unsigned short f16;
@@ -25,6 +27,11 @@ __device__ __forceinline__ unsigned shared_address(const void *p) {
   unsigned a;
   asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(a) : "l"(p));
   return a;
+}
+
+__device__ __forceinline__ void ldmatrix_x4(unsigned &a, unsigned &b, unsigned &c, unsigned &d, unsigned at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
 }
 
 __device__ __forceinline__ void stmatrix_x4(unsigned at, unsigned a, unsigned b, unsigned c, unsigned d) {
@@ -61,10 +68,6 @@ __device__ __forceinline__ unsigned pack_bf16(float lo, float hi) {
   unsigned d;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
   return d;
-}
-
-__device__ __forceinline__ unsigned pack_16(unsigned short lo, unsigned short hi) {
-  return lo | (unsigned)hi << 16;
 }
 
 __device__ __forceinline__ float bf16_to_f32(bf16 x) {
@@ -139,18 +142,20 @@ gemm_kernel(
     bf16 *__restrict__ arg_C,
     const __grid_constant__ tensor_map map_A2,
     const __grid_constant__ tensor_map map_B4,
-    const int n6 /* cdiv(M, 128) */,
-    const int n7 /* cdiv(N, 256) */,
-    const long long n8 /* K */,
-    const long long n9 /* R.stride0 */,
-    const __grid_constant__ tensor_map map_C7) {
+    const __grid_constant__ tensor_map map_R6,
+    const int n7 /* cdiv(M, 128) */,
+    const int n8 /* cdiv(N, 256) */,
+    const long long n9 /* K */,
+    const __grid_constant__ tensor_map map_C8) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const unsigned smem_at = shared_address(smem);
   unsigned fill1_slot = 0, fill1_phase = 0;
   unsigned read1_slot = 0, read1_phase = 0;
-  float acc5[128];
-  unsigned x8[16];
-  unsigned out9[4];
+  unsigned fill2_slot = 0, fill2_phase = 0;
+  unsigned read2_slot = 0, read2_phase = 0;
+  float acc7[128];
+  unsigned x9[16];
+  unsigned out10[4];
   const int v0 = (int)threadIdx.x % 32;
   const int v1 = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
   const int v2 = (int)threadIdx.x;
@@ -164,81 +169,78 @@ gemm_kernel(
   const int v10 = v5 * 8192;
   const int v11 = (int)((smem_at + v10 & 0x3ffff) >> 4 | 1 << 16);
   const int v12 = (int)((smem_at + 49152 & 0x3ffff) >> 4 | 1 << 16);
-  const int v13 = (v0 >> 2);
-  const int v14 = v3 * 16;
-  const int v15 = v13 + v14;
-  const int v16 = (v0 & 3) * 2;
-  const long long v17 = (long long)(v15);
-  const long long v18 = v17 * n9;
-  const long long v19 = (long long)(v16);
-  const long long v20 = v18 + v19;
-  const int v21 = v3 & 3;
-  const int v22 = v21 * 16;
-  const int v23 = (v0 & 15);
-  const int v24 = v22 + v23;
-  const int v25 = (v0 >> 4);
-  const int v26 = v24 & 7;
-  const int v27 = v24 * 128;
+  const int v13 = v3 & 3;
+  const int v14 = v13 * 16;
+  const int v15 = (v0 & 15);
+  const int v16 = v14 + v15;
+  const int v17 = (v0 >> 4);
+  const int v18 = v16 & 7;
+  const int v19 = v16 * 128;
   if (v9) {
     tmap_prefetch(&map_A2);
     tmap_prefetch(&map_B4);
+    tmap_prefetch(&map_R6);
   }
   if (v8) {
     for (int i = 0; i < 3; i++) {
       mbarrier_init(smem_at + 212992 + 8 * i, 1);
       mbarrier_init(smem_at + 213016 + 8 * i, 2);
     }
+    for (int i = 0; i < 1; i++) {
+      mbarrier_init(smem_at + 213040 + 8 * i, 1);
+      mbarrier_init(smem_at + 213048 + 8 * i, 2);
+    }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  const bool v28 = threadIdx.x < 256;
-  if (v28) {
+  const bool v20 = threadIdx.x < 256;
+  if (v20) {
     asm volatile("bar.sync 15, 384;" ::: "memory");
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;" ::: "memory");
-    const int v29 = n6 * n7;
-    const int v30 = (int)blockIdx.x;
-    const int v31 = (int)gridDim.x;
+    const int v21 = n7 * n8;
+    const int v22 = (int)blockIdx.x;
+    const int v23 = (int)gridDim.x;
 #pragma unroll 1
-    for (int v32 = v30; v32 < v29; v32 += v31) {
-      const int v33 = n7 * 8;
-      const int v34 = (int)floordiv_s32(v32, v33);
-      const int v35 = v34 * 8;
-      const int v36 = n6 - v35;
-      const int v37 = v36 < 8 ? v36 : 8;
-      const int v38 = (int)floormod_s32(v32, v33);
-      const int v39 = (int)floormod_s32(v38, v37);
-      const int v40 = v35 + v39;
-      const int v41 = (int)floordiv_s32(v38, v37);
-      const long long v42 = (long long)(v40);
-      const long long v43 = (long long)(v41);
-      const long long v44 = v42 * 128ll;
-      const long long v45 = v43 * 256ll;
+    for (int v24 = v22; v24 < v21; v24 += v23) {
+      const int v25 = n8 * 8;
+      const int v26 = (int)floordiv_s32(v24, v25);
+      const int v27 = v26 * 8;
+      const int v28 = n7 - v27;
+      const int v29 = v28 < 8 ? v28 : 8;
+      const int v30 = (int)floormod_s32(v24, v25);
+      const int v31 = (int)floormod_s32(v30, v29);
+      const int v32 = v27 + v31;
+      const int v33 = (int)floordiv_s32(v30, v29);
+      const long long v34 = (long long)(v32);
+      const long long v35 = (long long)(v33);
+      const long long v36 = v34 * 128ll;
+      const long long v37 = v35 * 256ll;
 #pragma unroll 1
-      for (long long v46 = 0ll; v46 < n8; v46 += 64ll) {
-        const bool v47 = v46 > 0ll;
+      for (long long v38 = 0ll; v38 < n9; v38 += 64ll) {
+        const bool v39 = v38 > 0ll;
         mbarrier_wait(smem_at + 212992 + 8 * read1_slot, read1_phase);
-        const int v48 = (int)(read1_slot * 16384);
-        const int v49 = (int)(read1_slot * 32768);
-        const int v50 = (int)(v48 >> 4);
-        const int v51 = v11 + v50;
-        const int v52 = (int)(v49 >> 4);
-        const int v53 = v12 + v52;
+        const int v40 = (int)(read1_slot * 16384);
+        const int v41 = (int)(read1_slot * 32768);
+        const int v42 = (int)(v40 >> 4);
+        const int v43 = v11 + v42;
+        const int v44 = (int)(v41 >> 4);
+        const int v45 = v12 + v44;
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int v54 = 0; v54 < 4; v54++) {
-          const bool v55 = v54 > 0;
-          const int v56 = (v54 & 3) * 2 + (v54 >> 2) * 1024;
-          const int v57 = v51 + v56;
-          const int v58 = (v54 & 3) * 2 + (v54 >> 2) * 2048;
-          const int v59 = v53 + v58;
-          const bool v60 = v55 || v47;
-          wgmma_m64n256k16_f32_bf16_bf16(acc5 + 0, 0x4000004000000000ull | (unsigned)v57, 0x4000004000000000ull | (unsigned)v59, v60);
+        for (int v46 = 0; v46 < 4; v46++) {
+          const bool v47 = v46 > 0;
+          const int v48 = (v46 & 3) * 2 + (v46 >> 2) * 1024;
+          const int v49 = v43 + v48;
+          const int v50 = (v46 & 3) * 2 + (v46 >> 2) * 2048;
+          const int v51 = v45 + v50;
+          const bool v52 = v47 || v39;
+          wgmma_m64n256k16_f32_bf16_bf16(acc7 + 0, 0x4000004000000000ull | (unsigned)v49, 0x4000004000000000ull | (unsigned)v51, v52);
         }
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        if (v47) {
+        if (v39) {
           asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         }
-        const bool v61 = v7 && v47;
-        if (v61) {
+        const bool v53 = v7 && v39;
+        if (v53) {
           mbarrier_arrive(smem_at + 213016 + 8 * (read1_slot < 1 ? read1_slot + 2 : read1_slot - 1));
         }
         if (++read1_slot == 3) {
@@ -246,129 +248,125 @@ gemm_kernel(
           read1_phase ^= 1;
         }
       }
-      const bool v62 = 0ll < n8;
+      const bool v54 = 0ll < n9;
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-      const bool v63 = v7 && v62;
-      if (v63) {
+      const bool v55 = v7 && v54;
+      if (v55) {
         mbarrier_arrive(smem_at + 213016 + 8 * (read1_slot < 1 ? read1_slot + 2 : read1_slot - 1));
       }
-      const bool v64 = 0ll >= n8;
-      if (v64) {
+      const bool v56 = 0ll >= n9;
+      if (v56) {
 #pragma unroll
-        for (int r = 0; r < 128; r++) acc5[r] = 0.0f;
+        for (int r = 0; r < 128; r++) acc7[r] = 0.0f;
       }
-      const long long v65 = v44 * n9;
-      const long long v66 = v65 + v45;
-      bf16 * v67 = arg_R + v66;
-      bf16 * v68 = v67 + v20;
-      const int v69 = (int)clamp_s64(v45, -2147483648ll, 2147483647ll);
-      const int v70 = (int)clamp_s64(v44, -2147483648ll, 2147483647ll);
-      const int v71 = v5 * 32768;
-      const int v72 = v5 * 64;
+      mbarrier_wait(smem_at + 213040, read2_phase);
+      const int v57 = (int)clamp_s64(v37, -2147483648ll, 2147483647ll);
+      const int v58 = (int)clamp_s64(v36, -2147483648ll, 2147483647ll);
+      const int v59 = v5 * 64;
+      const int v60 = v5 * 32768;
 #pragma unroll
-      for (int v73 = 0; v73 < 4; v73++) {
-        const int v74 = (v73 & 3);
-        const int v75 = (v73 >> 2);
-        const int v76 = v75 * 128;
-        const int v77 = v74 * 32;
-        const int v78 = v76 + v77;
+      for (int v61 = 0; v61 < 4; v61++) {
+        const int v62 = (v61 & 3);
+        const int v63 = (v61 >> 2);
+        const int v64 = v63 * 128;
+        const int v65 = v62 * 32;
+        const int v66 = v64 + v65;
+        const int v67 = v61 * 8192;
+        const int v68 = v60 + v67;
 #pragma unroll
-        for (int v79 = 0; v79 < 16; v79++) {
-          const int v80 = v79 * 2;
-          const int v81 = v78 + v80;
-          const int v82 = ((v81 >> 1) & 1) * 8;
-          const int v83 = (v81 & 1) + (v81 >> 2) * 8;
-          const long long v84 = (long long)(v82);
-          const long long v85 = v84 * n9;
-          const long long v86 = (long long)(v83);
-          const long long v87 = v85 + v86;
-          bf16 * v88 = v68 + v87;
-          const unsigned p89 = *(const unsigned *)(v88);
-          const bf16 v90 = (bf16)(p89 >> 0);
-          const bf16 v91 = (bf16)(p89 >> 16);
-          x8[v80 / 2] = pack_16(v90, v91);
-        }
-        if (v7) {
-          asm volatile("cp.async.bulk.wait_group.read 3;" ::: "memory");
+        for (int v69 = 0; v69 < 4; v69++) {
+          const int v70 = v69 * 2;
+          const int v71 = v70 + v17;
+          const int v72 = v71 ^ v18;
+          const int v73 = v68 + v19;
+          const int v74 = v72 * 16;
+          const int v75 = v73 + v74;
+          const int v76 = v69 * 8;
+          ldmatrix_x4(x9[v76 / 2], x9[v76 / 2 + 1], x9[v76 / 2 + 2], x9[v76 / 2 + 3], smem_at + 147456 + v75);
         }
         asm volatile("bar.sync %0, 128;" ::"r"(1 + v5) : "memory");
-        const int v92 = v73 * 8192;
-        const int v93 = v71 + v92;
 #pragma unroll
-        for (int v94 = 0; v94 < 4; v94++) {
-          const int v95 = v94 * 8;
-          const int v96 = v78 + v95;
-          const float v97 = acc5[v96];
-          const int v98 = v96 - v78;
-          const bf16 v99 = (bf16)(x8[(v98) / 2] >> (v98) % 2 * 16);
-          const float v100 = bf16_to_f32(v99);
-          const float v101 = v97 + v100;
-          const int v102 = v96 + 1;
-          const float v103 = acc5[v102];
-          const int v104 = v102 - v78;
-          const bf16 v105 = (bf16)(x8[(v104) / 2] >> (v104) % 2 * 16);
-          const float v106 = bf16_to_f32(v105);
-          const float v107 = v103 + v106;
-          const int v108 = v96 + 2;
-          const float v109 = acc5[v108];
-          const int v110 = v108 - v78;
-          const bf16 v111 = (bf16)(x8[(v110) / 2] >> (v110) % 2 * 16);
-          const float v112 = bf16_to_f32(v111);
-          const float v113 = v109 + v112;
-          const int v114 = v96 + 3;
-          const float v115 = acc5[v114];
-          const int v116 = v114 - v78;
-          const bf16 v117 = (bf16)(x8[(v116) / 2] >> (v116) % 2 * 16);
-          const float v118 = bf16_to_f32(v117);
-          const float v119 = v115 + v118;
-          const int v120 = v96 + 4;
-          const float v121 = acc5[v120];
-          const int v122 = v120 - v78;
-          const bf16 v123 = (bf16)(x8[(v122) / 2] >> (v122) % 2 * 16);
-          const float v124 = bf16_to_f32(v123);
-          const float v125 = v121 + v124;
-          const int v126 = v96 + 5;
-          const float v127 = acc5[v126];
-          const int v128 = v126 - v78;
-          const bf16 v129 = (bf16)(x8[(v128) / 2] >> (v128) % 2 * 16);
-          const float v130 = bf16_to_f32(v129);
-          const float v131 = v127 + v130;
-          const int v132 = v96 + 6;
-          const float v133 = acc5[v132];
-          const int v134 = v132 - v78;
-          const bf16 v135 = (bf16)(x8[(v134) / 2] >> (v134) % 2 * 16);
-          const float v136 = bf16_to_f32(v135);
-          const float v137 = v133 + v136;
-          const int v138 = v96 + 7;
-          const float v139 = acc5[v138];
-          const int v140 = v138 - v78;
-          const bf16 v141 = (bf16)(x8[(v140) / 2] >> (v140) % 2 * 16);
-          const float v142 = bf16_to_f32(v141);
-          const float v143 = v139 + v142;
-          out9[0] = pack_bf16(v101, v107);
-          out9[1] = pack_bf16(v113, v119);
-          out9[2] = pack_bf16(v125, v131);
-          out9[3] = pack_bf16(v137, v143);
-          const int v144 = v94 * 2;
-          const int v145 = v144 + v25;
-          const int v146 = v145 ^ v26;
-          const int v147 = v93 + v27;
-          const int v148 = v146 * 16;
-          const int v149 = v147 + v148;
-          stmatrix_x4(smem_at + 147456 + v149, out9[0], out9[1], out9[2], out9[3]);
+        for (int v77 = 0; v77 < 4; v77++) {
+          const int v78 = v77 * 8;
+          const int v79 = v66 + v78;
+          const float v80 = acc7[v79];
+          const int v81 = v79 - v66;
+          const bf16 v82 = (bf16)(x9[(v81) / 2] >> (v81) % 2 * 16);
+          const float v83 = bf16_to_f32(v82);
+          const float v84 = v80 + v83;
+          const int v85 = v79 + 1;
+          const float v86 = acc7[v85];
+          const int v87 = v85 - v66;
+          const bf16 v88 = (bf16)(x9[(v87) / 2] >> (v87) % 2 * 16);
+          const float v89 = bf16_to_f32(v88);
+          const float v90 = v86 + v89;
+          const int v91 = v79 + 2;
+          const float v92 = acc7[v91];
+          const int v93 = v91 - v66;
+          const bf16 v94 = (bf16)(x9[(v93) / 2] >> (v93) % 2 * 16);
+          const float v95 = bf16_to_f32(v94);
+          const float v96 = v92 + v95;
+          const int v97 = v79 + 3;
+          const float v98 = acc7[v97];
+          const int v99 = v97 - v66;
+          const bf16 v100 = (bf16)(x9[(v99) / 2] >> (v99) % 2 * 16);
+          const float v101 = bf16_to_f32(v100);
+          const float v102 = v98 + v101;
+          const int v103 = v79 + 4;
+          const float v104 = acc7[v103];
+          const int v105 = v103 - v66;
+          const bf16 v106 = (bf16)(x9[(v105) / 2] >> (v105) % 2 * 16);
+          const float v107 = bf16_to_f32(v106);
+          const float v108 = v104 + v107;
+          const int v109 = v79 + 5;
+          const float v110 = acc7[v109];
+          const int v111 = v109 - v66;
+          const bf16 v112 = (bf16)(x9[(v111) / 2] >> (v111) % 2 * 16);
+          const float v113 = bf16_to_f32(v112);
+          const float v114 = v110 + v113;
+          const int v115 = v79 + 6;
+          const float v116 = acc7[v115];
+          const int v117 = v115 - v66;
+          const bf16 v118 = (bf16)(x9[(v117) / 2] >> (v117) % 2 * 16);
+          const float v119 = bf16_to_f32(v118);
+          const float v120 = v116 + v119;
+          const int v121 = v79 + 7;
+          const float v122 = acc7[v121];
+          const int v123 = v121 - v66;
+          const bf16 v124 = (bf16)(x9[(v123) / 2] >> (v123) % 2 * 16);
+          const float v125 = bf16_to_f32(v124);
+          const float v126 = v122 + v125;
+          out10[0] = pack_bf16(v84, v90);
+          out10[1] = pack_bf16(v96, v102);
+          out10[2] = pack_bf16(v108, v114);
+          out10[3] = pack_bf16(v120, v126);
+          const int v127 = v77 * 2;
+          const int v128 = v127 + v17;
+          const int v129 = v128 ^ v18;
+          const int v130 = v68 + v19;
+          const int v131 = v129 * 16;
+          const int v132 = v130 + v131;
+          stmatrix_x4(smem_at + 147456 + v132, out10[0], out10[1], out10[2], out10[3]);
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         asm volatile("bar.sync %0, 128;" ::"r"(1 + v5) : "memory");
         if (v7) {
-          const int v150 = v74 * 64;
-          const int v151 = v69 + v150;
-          const int v152 = v70 + v72;
-          const int v153 = v75 * 64;
-          const int v154 = v152 + v153;
-          tma_store_2d(map_C7, smem_at + 147456 + v93, v151, v154);
+          const int v133 = v62 * 64;
+          const int v134 = v57 + v133;
+          const int v135 = v58 + v59;
+          const int v136 = v63 * 64;
+          const int v137 = v135 + v136;
+          tma_store_2d(map_C8, smem_at + 147456 + v68, v134, v137);
           asm volatile("cp.async.bulk.commit_group;" ::: "memory");
         }
       }
+      if (v7) {
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+      }
+      if (v7) {
+        mbarrier_arrive(smem_at + 213048);
+      }
+      read2_phase ^= 1;
     }
     if (v7) {
       asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
@@ -378,40 +376,59 @@ gemm_kernel(
     asm volatile("bar.arrive 15, 384;" ::: "memory");
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;" ::: "memory");
     if (v8) {
-      const int v155 = n6 * n7;
-      const int v156 = (int)blockIdx.x;
-      const int v157 = (int)gridDim.x;
+      const int v138 = n7 * n8;
+      const int v139 = (int)blockIdx.x;
+      const int v140 = (int)gridDim.x;
 #pragma unroll 1
-      for (int v158 = v156; v158 < v155; v158 += v157) {
-        const int v159 = n7 * 8;
-        const int v160 = (int)floordiv_s32(v158, v159);
-        const int v161 = v160 * 8;
-        const int v162 = n6 - v161;
-        const int v163 = v162 < 8 ? v162 : 8;
-        const int v164 = (int)floormod_s32(v158, v159);
-        const int v165 = (int)floormod_s32(v164, v163);
-        const int v166 = v161 + v165;
-        const int v167 = (int)floordiv_s32(v164, v163);
-        const long long v168 = (long long)(v166);
-        const long long v169 = (long long)(v167);
-        const long long v170 = v168 * 128ll;
-        const long long v171 = v169 * 256ll;
+      for (int v141 = v139; v141 < v138; v141 += v140) {
+        const int v142 = n8 * 8;
+        const int v143 = (int)floordiv_s32(v141, v142);
+        const int v144 = v143 * 8;
+        const int v145 = n7 - v144;
+        const int v146 = v145 < 8 ? v145 : 8;
+        const int v147 = (int)floormod_s32(v141, v142);
+        const int v148 = (int)floormod_s32(v147, v146);
+        const int v149 = v144 + v148;
+        const int v150 = (int)floordiv_s32(v147, v146);
+        const long long v151 = (long long)(v149);
+        const long long v152 = (long long)(v150);
+        const long long v153 = v151 * 128ll;
+        const long long v154 = v152 * 256ll;
 #pragma unroll 1
-        for (long long v172 = 0ll; v172 < n8; v172 += 64ll) {
+        for (long long v155 = 0ll; v155 < n9; v155 += 64ll) {
           mbarrier_wait(smem_at + 213016 + 8 * fill1_slot, fill1_phase ^ 1);
           mbarrier_expect(smem_at + 212992 + 8 * fill1_slot, 49152);
-          const int v173 = (int)(fill1_slot * 16384);
-          const int v174 = (int)clamp_s64(v172, -2147483648ll, 2147483647ll);
-          const int v175 = (int)clamp_s64(v170, -2147483648ll, 2147483647ll);
-          tma_load_2d(smem_at + v173, map_A2, smem_at + 212992 + 8 * fill1_slot, v174, v175);
-          const int v176 = (int)(fill1_slot * 32768);
-          const int v177 = (int)clamp_s64(v171, -2147483648ll, 2147483647ll);
-          tma_load_2d(smem_at + 49152 + v176, map_B4, smem_at + 212992 + 8 * fill1_slot, v174, v177);
+          const int v156 = (int)(fill1_slot * 16384);
+          const int v157 = (int)clamp_s64(v155, -2147483648ll, 2147483647ll);
+          const int v158 = (int)clamp_s64(v153, -2147483648ll, 2147483647ll);
+          tma_load_2d(smem_at + v156, map_A2, smem_at + 212992 + 8 * fill1_slot, v157, v158);
+          const int v159 = (int)(fill1_slot * 32768);
+          const int v160 = (int)clamp_s64(v154, -2147483648ll, 2147483647ll);
+          tma_load_2d(smem_at + 49152 + v159, map_B4, smem_at + 212992 + 8 * fill1_slot, v157, v160);
           if (++fill1_slot == 3) {
             fill1_slot = 0;
             fill1_phase ^= 1;
           }
         }
+        mbarrier_wait(smem_at + 213048, fill2_phase ^ 1);
+        mbarrier_expect(smem_at + 213040, 65536);
+        const int v161 = (int)clamp_s64(v154, -2147483648ll, 2147483647ll);
+        const int v162 = (int)clamp_s64(v153, -2147483648ll, 2147483647ll);
+#pragma unroll
+        for (int v163 = 0; v163 < 8; v163++) {
+          const int v164 = (v163 >> 2);
+          const int v165 = (v163 & 3);
+          const int v166 = ((v163 >> 2) & 0);
+          const int v167 = v164 * 64;
+          const int v168 = v163 * 8192;
+          const int v169 = v165 * 64;
+          const int v170 = v161 + v169;
+          const int v171 = v166 * 64;
+          const int v172 = v167 + v171;
+          const int v173 = v162 + v172;
+          tma_load_2d(smem_at + 147456 + v168, map_R6, smem_at + 213040, v170, v173);
+        }
+        fill2_phase ^= 1;
       }
     }
   }
