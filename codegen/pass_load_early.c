@@ -49,6 +49,14 @@ static struct ir_op store_of(struct early *x, struct ir_val v, struct ir_block b
   return *end;
 }
 
+/* Do blocks of a cluster share a loop? Then one of them alone does what follows (lower_parts.c). */
+static bool is_parted(const struct ir_module *m) {
+  IR_EACH_OP (m, m->body, o)
+    if (ir_op_at(m, o)->opcode == IR_FOR && ir_attr_int(m, o, IR_ATTR_parts, 1) > 1)
+      return true;
+  return false;
+}
+
 static bool lands(struct early *x, struct ir_op load, struct ir_op store) {
   struct ir_module *m = x->m;
   struct cg_box in, out;
@@ -120,8 +128,9 @@ bool cg_pass_load_early(struct ir_module *m, struct ir_pass_ctx *ctx, bool *chan
   x.end = ARENA_ARRAY(ctx->scratch, struct ir_op, m->values.n + 1);
   x.seen = ARENA_ARRAY(ctx->scratch, bool, m->values.n + 1);
   bool *taken = ARENA_ARRAY(ctx->scratch, bool, m->ops.n + 1);
+  bool here = cg_knob_get(m, CG_KNOB_STAGING) <= 0 && !is_parted(m);
   IR_EACH_OP (m, m->body, o) {
-    if (ir_op_at(m, o)->opcode != IR_LOAD || cg_knob_get(m, CG_KNOB_STAGING) > 0)
+    if (ir_op_at(m, o)->opcode != IR_LOAD || !here)
       continue;
     struct ir_op store = store_of(&x, ir_op_at(m, o)->out[0], m->body);
     if (!store.id || taken[store.id] || !lands(&x, o, store))

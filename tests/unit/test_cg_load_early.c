@@ -33,6 +33,10 @@ static bool stands_before(const char *text, const char *first, const char *then)
   return at && other && at < other;
 }
 
+static uint32_t is_split(const char *set) {
+  return strcmp(set, "split_cluster=1") == 0;
+}
+
 static void check(const char *text, const char *set, const char *layout, const char *const *want,
                   const char *const *never) {
   struct help_api t;
@@ -44,8 +48,9 @@ static void check(const char *text, const char *set, const char *layout, const c
   req.target = "sm_90a";
   req.shapes = shapes;
   req.n_shapes = 3;
-  req.set = &set;
-  req.n_set = set != NULL;
+  const char *sets[2] = {set, "split_k=2"}; /* the latter where the former wants it */
+  req.set = sets;
+  req.n_set = set ? 1 + is_split(set) : 0;
   req.layouts = &layout;
   req.n_layouts = layout != NULL;
   struct kiln_variant *v = NULL;
@@ -87,6 +92,8 @@ static void others_do_not(void **state) {
   } rows[] = {
       /* panels take turns */
       {HEAD "    x = x + at(a.R)\n" STORE END, "staging=1", NULL},
+      /* one block of a cluster stores what all have added up */
+      {HEAD "    x = x + at(a.R)\n" STORE END, "split_cluster=1", NULL},
       /* an expert's word */
       {HEAD_WITH("schedule = {['load.R'] = {path = 'frag'}}, ") "    x = x + at(a.R)\n" STORE END,
        NULL, NULL},
