@@ -8,7 +8,9 @@
  *   MN-major   of 16-bit elements: a step is 16 rows on; 64 rows or columns are a panel
  *
  * A in registers is a fragment of its own layout (cg_layout_wgmma_a); while the dot is in flight
- * nobody writes it.
+ * nobody writes it. One that comes from outside of the dot's block is copied in each iteration:
+ * ptxas 13.0 gives registers that live through a loop as A to other dots of the loop, too, and these
+ * overwrite them.
  *
  * Where sums are promoted, CG_PROMOTE_K of k are summed in a fragment that starts at nothing, and
  * that is added to the accumulator when they are done.
@@ -158,6 +160,21 @@ struct dot {
   int64_t k, step;  /* of the dot, of an instruction */
 };
 
+/* A, a fragment, written in the dot's block. */
+static uint32_t own_a(struct lower *l, struct ir_op dot) {
+  struct ir_module *m = l->m;
+  struct ir_val v = ir_op_at(m, dot)->in[0];
+  uint32_t a = cg_materialize(l, v, "a");
+  struct ir_op def = ir_value_at(m, v)->def;
+  uint32_t block = def.id ? ir_op_at(m, def)->block.id : ir_value_at(m, v)->block.id;
+  if (block == ir_op_at(m, dot)->block.id)
+    return a;
+  uint32_t layout = m->res.at[a].layout, own = cg_new_frag(l, "own", ir_type_of(m, v), layout);
+  cg_fill_frag(l, own, v, layout);
+  ir_set_res(m, ir_build(&l->b, IR_RENEW, 0, NULL, 0, NULL), 1, &own);
+  return own;
+}
+
 static struct dot open_dot(struct lower *l, struct ir_op o) {
   struct ir_module *m = l->m;
   const struct ir_attr *wa = ir_get_attr(m, o, IR_ATTR_warps);
@@ -174,7 +191,7 @@ static struct dot open_dot(struct lower *l, struct ir_op o) {
   cg_leave_top(l, saved);
   d.step = cg_wgmma_k((enum dtype)a.dtype);
   if (cg_has_a_in_registers(m, o)) {
-    d.a_res = cg_materialize(l, ir_op_at(m, o)->in[0], "a");
+    d.a_res = own_a(l, o);
   } else {
     d.a = open_unit(l, o, 0, row, 64 * (int64_t)d.cut.blocks);
     d.a_res = d.a.s->buf;

@@ -1,6 +1,6 @@
 /* Rules of machine modules that no single op shows: roles and registers, named barriers, pipes and
- * cursors, tensor maps, places in shared memory; and that nobody touches a fragment while a wgmma
- * in flight has it.
+ * cursors, tensor maps, places in shared memory; that nobody touches a fragment while a wgmma in
+ * flight has it, and that left operands in fragments do not live through a loop.
  *
  * Resources are checked for any module; the flow of wgmma groups only where every other rule holds.
  *
@@ -478,6 +478,47 @@ static void walk(struct flow *f, struct ir_block b) {
     walk_op(f, o);
 }
 
+/* ---- left operands in registers ---- */
+
+static bool fills(const struct ir_module *m, struct ir_block b, uint32_t frag) {
+  IR_EACH_OP (m, b, o) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    bool keeps = n->opcode == IR_PIN || n->opcode == IR_RENEW;
+    for (uint32_t i = 0; i < n->n_res && !keeps; i++)
+      if (n->res[i] == frag && (ir_res_access(n, i) & IR_ACCESS_WRITE))
+        return true;
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      if (fills(m, n->blocks[i], frag))
+        return true;
+  }
+  return false;
+}
+
+/* A left operand that lives through a loop: ptxas 13.0 gives its registers to the loop's other left
+ * operands, which overwrite it (on an H200 results were wrong). */
+static void check_left_operand(struct machine *v, struct ir_op o) {
+  const struct ir_module *m = v->m;
+  const struct ir_opnode *n = ir_op_at(m, o);
+  if (!n->block.id || n->opcode != IR_WGMMA || m->res.at[n->res[1]].kind != IR_RES_FRAG)
+    return;
+  struct ir_op loop = ir_block_at(m, n->block)->parent;
+  while (loop.id && ir_op_at(m, loop)->opcode != IR_FOR && ir_op_at(m, loop)->opcode != IR_WHILE)
+    loop = ir_block_at(m, ir_op_at(m, loop)->block)->parent;
+  if (!loop.id)
+    return;
+  const struct ir_opnode *around = ir_op_at(m, loop);
+  for (uint32_t i = 0; i < around->n_blocks; i++)
+    if (fills(m, around->blocks[i], n->res[1]))
+      return;
+  struct ir_check c = {m, v->diags, o, n, ir_info(n->opcode), true};
+  ir_rule_fail(
+      &c,
+      "fragment `%s` is read by a wgmma in a loop that does not fill it, where ptxas gives "
+      "its registers to others: copy it in the loop, and `renew` the copy",
+      ir_sym(m, m->res.at[n->res[1]].name));
+  v->ok = false;
+}
+
 static bool has_wgmma(const struct ir_module *m) {
   for (uint32_t o = 1; o < m->ops.n; o++)
     if (ir_op_at(m, (struct ir_op){o})->opcode == IR_WGMMA)
@@ -501,6 +542,8 @@ void ir_check_in_flight(const struct ir_module *m, struct diag_sink *diags, bool
   f.report = true;
   memset(f.now, AGE_NONE, m->res.n * sizeof *f.now);
   walk(&f, m->body);
+  for (uint32_t o = 1; o < m->ops.n; o++)
+    check_left_operand(&v, (struct ir_op){o});
   arena_reset(m->arena, mark);
   *ok = *ok && v.ok;
 }
