@@ -24,6 +24,7 @@
 #define ACC_REGS      128 /* of an accumulator: an instruction of 256 columns */
 #define CONSUMER_REGS 240 /* with two consumers and a producer of a warpgroup each */
 #define PRODUCER_REGS 24
+#define PRODUCER_MORE 40 /* where it spilled: clusters, tiles that land in staging, edges */
 
 struct chooser {
   struct ir_module *m;
@@ -420,16 +421,19 @@ void cg_add_roles(struct ir_module *m) {
     add_role(m, "all", 0, 0);
     return;
   }
-  add_role(m, "consumer", 4 * (uint32_t)groups, gives ? CONSUMER_REGS : 0);
-  add_role(m, "producer", gives ? 4 : 1, gives ? PRODUCER_REGS : 0);
+  bool spares = cg_knob_get(m, CG_KNOB_SPARE) > 0;
+  uint32_t kept = spares ? PRODUCER_MORE : PRODUCER_REGS, given = (kept - PRODUCER_REGS) / 2;
+  add_role(m, "consumer", 4 * (uint32_t)groups, gives ? CONSUMER_REGS - given : 0);
+  add_role(m, "producer", gives ? 4 : 1, gives ? kept : 0);
 }
 
-/* Are knobs set of kernels whose warps all do the same? `spare` is where this path spilled. */
+/* Are knobs set of kernels whose warps all do the same? `spare` = 1 is where this path spilled, 2
+ * where it still did with a larger producer and no biases loaded early (pass_load_early.c). */
 static bool is_arranged(struct ir_module *m) {
   static const enum cg_knob knobs[] = {CG_KNOB_THREADS,  CG_KNOB_WARPS_M, CG_KNOB_WARPS_N,
                                        CG_KNOB_PREFETCH, CG_KNOB_BLOCKS,  CG_KNOB_SPARE};
   for (uint32_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
-    if (cg_knob_get(m, knobs[i]) > (knobs[i] == CG_KNOB_SPARE ? 0 : CG_AUTO))
+    if (cg_knob_get(m, knobs[i]) > (knobs[i] == CG_KNOB_SPARE ? 1 : CG_AUTO))
       return true;
   return false;
 }

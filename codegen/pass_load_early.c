@@ -2,7 +2,7 @@
  *
  * Before: layouts assigned; paths chosen. After: a tile that one store alone takes comes through
  * that store's own staging (path `staging`); a load of few registers (a row of biases) that stood
- * behind the first loop with dots stands before it.
+ * behind the first loop with dots stands before it, unless registers are to be spared (`spare`).
  *
  * The store's shared memory is free from when its last tile has been read until the next one is
  * written: the producer has the tile loaded there as soon as the loads of the dots are issued, and
@@ -139,7 +139,7 @@ bool cg_pass_load_early(struct ir_module *m, struct ir_pass_ctx *ctx, bool *chan
     cg_set_word(m, o, IR_ATTR_path, "staging");
     *changed = true;
   }
-  if (cg_knob_get(m, CG_KNOB_WARPGROUPS) <= MOST_GROUPS)
+  if (cg_knob_get(m, CG_KNOB_WARPGROUPS) <= MOST_GROUPS && cg_knob_get(m, CG_KNOB_SPARE) <= 0)
     move_loads(&x, ctx->scratch, changed);
   return true;
 }

@@ -114,15 +114,19 @@ static void others_do_not(void **state) {
     check(rows[i].text, rows[i].set, rows[i].layout, NONE, LIST("path = staging"));
 }
 
+#define ROW_OF_BIASES HEAD "    x = x + cast(a.bias:tile({n}, {c.BN}):row(), f32)\n" STORE END
+
 static void rows_come_first(void **state) {
   (void)state;
   struct help_api t;
   static const char *const shapes[] = {"M=256", "N=256", "K=256"};
   static const struct {
-    const char *text;
+    const char *text, *set, *roles;
     bool early;
   } rows[] = {
-      {HEAD "    x = x + cast(a.bias:tile({n}, {c.BN}):row(), f32)\n" STORE END, true},
+      {ROW_OF_BIASES, NULL, "warps = 4, regs = 24", true},
+      /* registers are spared: the producer has more, nothing is held */
+      {ROW_OF_BIASES, "spare=1", "warps = 4, regs = 40", false},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *shown;
@@ -132,10 +136,16 @@ static void rows_come_first(void **state) {
     req.target = "sm_90a";
     req.shapes = shapes;
     req.n_shapes = 3;
+    const char *sets[2] = {"warpgroups=2", rows[i].set};
+    req.set = sets;
+    req.n_set = 1 + (rows[i].set != NULL);
     struct kiln_variant *v = help_api_specialise(file, &req);
     help_api_expect(&t, kiln_show(v, "schedule", NULL, &shown), KILN_OK, NULL);
     if (stands_before(shown, "load.bias", "load.A") != rows[i].early)
       fail_msg("row %zu: %s", i, shown);
+    help_api_expect(&t, kiln_show(v, "machine", NULL, &shown), KILN_OK, NULL);
+    if (!strstr(shown, rows[i].roles))
+      fail_msg("row %zu: no `%s` in %s", i, rows[i].roles, shown);
     kiln_variant_free(v);
     kiln_file_free(file);
     help_api_stop(&t);
