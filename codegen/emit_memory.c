@@ -294,6 +294,25 @@ static void gload(struct emit *e, struct ir_op o) {
   split(e, n, t, piece);
 }
 
+/* Stores of 8 and 16 bytes are instructions of their own: of an assignment the compiler may make one
+ * for each word. Floats stay floats. */
+static const char *wide_store(struct emit *e, const struct ir_opnode *n, enum dtype t) {
+  uint32_t count = n->n_in - 2u;
+  bool pair = count * dtype_bits(t) == 64;
+  const char *to = emit_val(e, n->in[0]);
+  if (t != DT_F32)
+    return arena_printf(e->a, "%s(%s, %s)",
+                        emit_use(e, pair ? EMIT_STORE_8_BYTES : EMIT_STORE_16_BYTES), to,
+                        join(e, &n->in[2], count, t));
+  struct strbuf text = {.arena = e->a};
+  sb_printf(&text, "%s(%s", emit_use(e, pair ? EMIT_STORE_2_F32 : EMIT_STORE_4_F32), to);
+  for (uint32_t i = 0; i < count; i++) {
+    enum dtype from = (enum dtype)ir_type_of(e->m, n->in[2 + i]).dtype;
+    sb_printf(&text, ", %s", emit_cast(e, from, t, emit_val(e, n->in[2 + i])));
+  }
+  return arena_printf(e->a, "%s)", sb_str(&text));
+}
+
 static void gstore(struct emit *e, struct ir_op o) {
   const struct ir_opnode *n = ir_op_at(e->m, o);
   enum dtype t = (enum dtype)ir_type_of(e->m, n->in[0]).dtype;
@@ -305,13 +324,12 @@ static void gstore(struct emit *e, struct ir_op o) {
     return;
   }
   const char *open = always ? "" : arena_printf(e->a, "if (%s) ", emit_val(e, n->in[1]));
-  const char *to = emit_val(e, n->in[0]), *value = join(e, &n->in[2], count, t);
   uint32_t bytes = count * dtype_bits(t) / 8;
-  if (bytes >= 8 && dtype_bits(t) < 32) /* words that are put together */
-    emit_line(e, "%s%s(%s, %s);", open,
-              emit_use(e, bytes == 8 ? EMIT_STORE_8_BYTES : EMIT_STORE_16_BYTES), to, value);
+  if (bytes >= 8 && count > 1)
+    emit_line(e, "%s%s;", open, wide_store(e, n, t));
   else
-    emit_line(e, "%s*(%s *)(%s) = %s;", open, piece_type(bytes), to, value);
+    emit_line(e, "%s*(%s *)(%s) = %s;", open, piece_type(bytes), emit_val(e, n->in[0]),
+              join(e, &n->in[2], count, t));
 }
 
 /* Atomics that are a call of one function on pointers and values of one C type. */

@@ -10,6 +10,12 @@ typedef unsigned short f16;
 typedef unsigned char e4m3;
 typedef unsigned char e5m2;
 
+__device__ __forceinline__ void store_4_f32(void *p, float a, float b, float c, float d) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(a), "f"(b),
+               "f"(c), "f"(d)
+               : "memory");
+}
+
 __device__ __forceinline__ long long clamp_s64(long long x, long long lo, long long hi) {
   return x < lo ? lo : x > hi ? hi : x;
 }
@@ -100,6 +106,6 @@ vector_add_kernel(
     const float v59 = x1[v58];
     const float v60 = x2[v58];
     const float v61 = v59 + v60;
-    if (v46) *(uint4 *)(v44) = make_uint4(__float_as_uint(v49), __float_as_uint(v53), __float_as_uint(v57), __float_as_uint(v61));
+    if (v46) store_4_f32(v44, v49, v53, v57, v61);
   }
 }
