@@ -126,6 +126,15 @@ struct emu_cta *emu_other_block(struct emu_agent *a, const struct emu_insn *i, u
   return NULL;
 }
 
+/* ---- launches ---- */
+
+/* What those lanes do from here on comes after the kernels before this one. */
+void emu_pdl_wait(struct emu_agent *a, const struct emu_insn *i) {
+  (void)i;
+  a->waited |= a->active;
+  EMU_WAITED(a->unit->e, a->clock) |= a->waited == EMU_ALL;
+}
+
 /* ---- registers ---- */
 
 /* What ptxas may give each thread of a block of so many warps. */

@@ -496,7 +496,7 @@ static emu_fn *const table[IR_OPCODE_COUNT] = {
     [IR_SET_REGS] = emu_set_regs,
     [IR_RLOAD] = emu_rload,
     [IR_RSTORE] = emu_rstore,
-    [IR_PDL_WAIT] = emu_no_effect,
+    [IR_PDL_WAIT] = emu_pdl_wait,
     [IR_PDL_LAUNCH] = emu_no_effect,
 };
 

@@ -195,6 +195,7 @@ struct emu_agent {
   bool mma_open;                 /* a wgmma that the warp has not waited for */
   /* warps */
   uint32_t warp, pc, active, depth;
+  uint32_t waited; /* lanes that have waited for the kernels before (pdl_wait) */
   char *cells;
   uint32_t *hollow;   /* by slot: lanes */
   bool any_hollow;    /* some lane of some slot or fragment is */
@@ -371,7 +372,7 @@ emu_fn emu_pipe_init, emu_fence_init, emu_slot_acquire, emu_slot_expect, emu_slo
 
 /* emu_block.c. other_block: NULL after an error; it may be the agent's own. */
 emu_fn emu_warpgroup_id, emu_cluster_rank, emu_grid_size, emu_in_role, emu_bar_op,
-    emu_cluster_arrive, emu_cluster_wait, emu_set_regs, emu_rload, emu_rstore;
+    emu_cluster_arrive, emu_cluster_wait, emu_set_regs, emu_rload, emu_rstore, emu_pdl_wait;
 struct emu_cta *emu_other_block(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                                 int64_t rank);
 void emu_start_regs(struct emu_cta *cta, uint32_t warps);
@@ -396,6 +397,10 @@ bool emu_order_global(struct emu_agent *a, const struct emu_insn *i, uint32_t la
 bool emu_report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                        const struct emu_region *r, int64_t k, enum emu_kind kind, const char *who,
                        const char *what);
+/* In a launch that may begin before the kernels before it have ended (pdl): false after reporting
+ * that nothing says that they have. */
+bool emu_order_launches(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                        enum emu_kind kind, const struct emu_region *r, int64_t at);
 void emu_report_unwritten(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                           const struct emu_region *r, int64_t k);
 
@@ -417,9 +422,11 @@ void emu_tick(struct emu_agent *a);
 /* Parts of a clock array, each [n_agents]: what the agent may read of the others' writes; what of
  * theirs is over, so that it may write there; their writes up to which they have fenced for the
  * asynchronous proxy. */
-#define EMU_CLOCKS(e)    (3 * (e)->n_agents)
+#define EMU_CLOCKS(e)    (3 * (e)->n_agents + 1)
 #define EMU_ORDER(e, c)  ((c) + (e)->n_agents)
 #define EMU_FENCED(e, c) ((c) + 2 * (e)->n_agents)
+/* The last part, one word: 1 where the kernels before have ended, as far as the agent knows. */
+#define EMU_WAITED(e, c) ((c)[3 * (e)->n_agents])
 
 /* emu_hollow.c: values that come from memory that nothing has written. They may be computed with,
  * as long as nothing depends on them: addresses, masks, branches, what is stored to tensors.

@@ -81,6 +81,8 @@ struct emu_ref emu_touch_global(struct emu_agent *a, const struct emu_insn *i, u
              verb(kind), r->name);
     return none;
   }
+  if (e->step->pdl && !emu_order_launches(a, i, lane, kind, r, at))
+    return none;
   for (uint32_t b = 0; r->shadow && b < bytes; b += r->size)
     if (!emu_order_global(a, i, lane, kind, r, (at + b - r->lo) / r->size))
       return none;

@@ -6,6 +6,9 @@
  * that a relaxed barrier or a remote arrival on an mbarrier gives; and up to where the other has
  * fenced its writes for the asynchronous proxy.
  *
+ * Behind them is one word more: whether the kernels before this one have ended, which an agent knows
+ * from its own pdl_wait or from whoever handed that on.
+ *
  * Memory remembers who touched it last and when; an access that does not come after those it
  * conflicts with is a race, whether or not it went wrong this time. A clock moves on where the
  * agent hands on what it did (emu_release). Lanes of a warp are ordered by what orders their warp
@@ -27,6 +30,7 @@ static void join(uint32_t *to, const uint32_t *from, uint32_t n) {
 
 void emu_release(struct emu_agent *a, uint32_t *to) {
   join(to, a->clock, EMU_CLOCKS(a->unit->e));
+  EMU_WAITED(a->unit->e, to) |= (a->waited & a->active) != 0;
   emu_tick(a);
 }
 
@@ -237,16 +241,30 @@ static void put(atomic_uint *x, uint32_t v) {
   atomic_store_explicit(x, v, memory_order_relaxed);
 }
 
+static const char *verb(enum emu_kind kind) {
+  return kind == EMU_READ ? "reads" : kind == EMU_WRITE ? "writes" : "changes";
+}
+
 bool emu_report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                        const struct emu_region *r, int64_t k, enum emu_kind kind, const char *who,
                        const char *what) {
   emu_fail(a, i, lane, DIAG_MACHINE_RACE,
            "'%s' %s element %lld of the memory of '%s', which %s %s; nothing orders the two",
-           op_name(a->unit->e->m, i->op.id),
-           kind == EMU_READ    ? "reads"
-           : kind == EMU_WRITE ? "writes"
-                               : "changes",
-           (long long)(k + r->lo / r->size), r->name, who, what);
+           op_name(a->unit->e->m, i->op.id), verb(kind), (long long)(k + r->lo / r->size), r->name,
+           who, what);
+  return false;
+}
+
+bool emu_order_launches(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                        enum emu_kind kind, const struct emu_region *r, int64_t at) {
+  if (EMU_WAITED(a->unit->e, a->clock) || (lane < EMU_LANES && (a->waited >> lane & 1)))
+    return true;
+  emu_fail(
+      a, i, lane, DIAG_MACHINE_RACE,
+      "'%s' %s byte %lld of '%s' without a pdl_wait before it: the launch may begin before the "
+      "kernel before it has ended, which may still %s there",
+      op_name(a->unit->e->m, i->op.id), verb(kind), (long long)at, r->name,
+      kind == EMU_READ ? "write" : "read or write");
   return false;
 }
 

@@ -210,8 +210,9 @@ static void start_agent(struct emu_agent *a) {
   const struct ir_module *m = a->unit->e->m;
   memset(a->clock, 0, EMU_CLOCKS(a->unit->e) * sizeof *a->clock);
   emu_tick(a);
+  EMU_WAITED(a->unit->e, a->clock) = !a->unit->e->step->pdl;
   a->state = EMU_READY;
-  a->pc = a->depth = a->group = 0;
+  a->pc = a->depth = a->group = a->waited = 0;
   a->active = EMU_ALL;
   a->copies.n = 0;
   a->bar = NULL;

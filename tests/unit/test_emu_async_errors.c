@@ -105,10 +105,67 @@ static void boxes(void **state) {
     check(&all[k]);
 }
 
+/* ---- launches that may begin before the kernel before them has ended ---- */
+
+static const struct overlap {
+  struct hopper_case c;
+  const char *first; /* in the role that reads tensors, before it does */
+  const char *reads; /* what is reported without a wait */
+} overlaps[] = {
+    {{.name = "gemm_128x256", .m = 130, .n = 520, .k = 264}, "slot_acquire $load\n", "tma_load"},
+    {{.name = "gemm_split2", .m = 60, .n = 68, .k = 1672}, "slot_acquire $load\n", "tma_load"},
+    {{.name = "attention_full", .bh = 1, .s = 400}, "slot_acquire $q_load\n", "tma_load"},
+    {{.name = "multicast_sum", .rows = 448}, "slot_acquire $load\n", "tma_load"},
+    {{.name = "role_pipe", .rows = 17, .role = true}, "%p_v = gload", "gload"},
+};
+
+/* Runs the module with `before` put in before `at`. says: of each mode; NULL: it runs, and is
+ * right. */
+static void launch(const struct overlap *o, const char *at, const char *before, const char *says) {
+  for (uint32_t mode = 0; mode < HOPPER_MODES; mode++) {
+    struct hopper_run r;
+    char wrong[200];
+    hopper_begin(&r);
+    struct arena *a = &r.mem.arena;
+    const char *text =
+        replace(a, hopper_text(a, o->c.name), "      regs 0\n", "      regs 0\n      pdl\n");
+    text = replace(a, text, at, arena_printf(a, "%s%s", before, at));
+    if (!hopper_parse(&r, text))
+      fail_msg("%s: %s", o->c.name, hopper_messages(&r));
+    hopper_bind(&r, &o->c);
+    bool ok = hopper_emulate(&r, mode);
+    if (ok != !says || (says && !strstr(hopper_messages(&r), says)))
+      fail_msg("%s, mode %u: expected %s, found: %s", o->c.name, mode, says ? says : "no error",
+               hopper_messages(&r));
+    if (ok && !hopper_is_right(&r, &o->c, wrong, sizeof wrong))
+      fail_msg("%s, mode %u: %s", o->c.name, mode, wrong);
+    hopper_end(&r);
+  }
+}
+
+/* All threads wait; or only those that read tensors, after which the pipe orders who writes; or
+ * nobody, or those who write. */
+static void launches(void **state) {
+  (void)state;
+  for (size_t k = 0; k < sizeof overlaps / sizeof *overlaps; k++) {
+    const struct overlap *o = &overlaps[k];
+    char says[100];
+    snprintf(says, sizeof says, "'%s' reads byte", o->reads);
+    launch(o, "    %consumer = in_role", "    pdl_wait\n", NULL);
+    launch(o, o->first, "pdl_wait\n", NULL);
+    launch(o, o->first, "", says);
+    launch(o, "    if %consumer {\n",
+           "    if %consumer {\n      pdl_wait\n      yield\n"
+           "    } else {\n      yield\n    }\n",
+           says);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(barriers),
       cmocka_unit_test(boxes),
+      cmocka_unit_test(launches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,9 @@ struct world {
 };
 
 /* Y and X are f32 tensors of N = 256 elements; $b: 1024 bytes of shared memory at 128, of 2048 that
- * the block has; $f: a fragment of 4 elements; $h: one of 8 of bf16, $s: bf16 at 1152. */
-static void start(struct world *w, const struct bad *b) {
+ * the block has; $f: a fragment of 4 elements; $h: one of 8 of bf16, $s: bf16 at 1152. pdl: the
+ * launch may begin before the kernel before it has ended. */
+static void start(struct world *w, const struct bad *b, bool pdl) {
   help_arena_init(&w->mem);
   assert_true(diag_init(&w->diags, &mem_libc));
   struct strbuf t = {.arena = &w->mem.arena};
@@ -66,8 +67,10 @@ static void start(struct world *w, const struct bad *b) {
               "    target \"sm_90a\"\n    arg in \"X\" f32 [N]\n    arg out \"Y\" f32 [N]\n"
               "    check N == 256 : \"made for 256 elements\"\n    launch \"bad\"\n");
   sb_printf(&t, "      grid %u, 1, 1\n      block %u, 1, 1\n", blocks, warps * 32);
-  sb_puts(&t, "      cluster 1, 1, 1\n      smem 2048\n      regs 0\n      param ptr 0\n"
-              "      param ptr 1\n    end\n  }\n");
+  sb_printf(&t,
+            "      cluster 1, 1, 1\n      smem 2048\n      regs 0\n%s      param ptr 0\n"
+            "      param ptr 1\n    end\n  }\n",
+            pdl ? "      pdl\n" : "");
   struct strbuf body = {.arena = &w->mem.arena};
   sb_puts(&body, "  body(%X: ptr f32, %Y: ptr f32) {\n"
                  "    %t = thread_id : s32\n    %w = warp_id : s32\n    %l = lane_id : s32\n"
@@ -106,10 +109,10 @@ static bool run(struct world *w, enum emu_mode mode, uint64_t seed) {
 /* In every mode and some seeds: a mistake in how threads are ordered shows whoever runs first. What
  * is found first may differ (a read before the write is one of memory that nothing has written):
  * each of the codes will do, and the text must be said once. */
-static void check(const struct bad *b) {
+static void check(const struct bad *b, bool pdl) {
   struct world w;
   bool said = false;
-  start(&w, b);
+  start(&w, b, pdl);
   for (uint32_t k = 0; k < EMU_MODES + 4; k++) {
     enum emu_mode mode = k < EMU_MODES ? (enum emu_mode)k : EMU_SEEDED;
     bool ok = run(&w, mode, k);
@@ -130,9 +133,9 @@ static void check(const struct bad *b) {
   stop(&w);
 }
 
-#define CHECK_ALL(list)                                                                            \
+#define CHECK_ALL(list, pdl)                                                                       \
   for (size_t k_ = 0; k_ < sizeof(list) / sizeof(list)[0]; k_++)                                   \
-  check(&(list)[k_])
+  check(&(list)[k_], (pdl))
 
 /* Threads hand each other values backwards: thread t stores at t, loads at 63 - t. */
 #define STORE "    sstore $b, %t4, %T, %v\n"
@@ -160,7 +163,7 @@ static void races_in_shared_memory(void **state) {
       /* A barrier too early. */
       {"    barrier\n" STORE LOAD OUT, "K1007 K1006", "nothing", 2, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 #define COPY "    cp_async $b, $p, %px, %t4, %one, %T {bytes = 4}\n"
@@ -189,7 +192,7 @@ static void copies_on_their_way(void **state) {
       {STORE "    barrier\n" LOAD COPY OUT, "K1007 K1006", "shared", 2, 1},
       {STORE "    barrier\n" LOAD "    barrier\n" COPY OUT, NULL, NULL, 2, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 static void races_in_tensors(void **state) {
@@ -210,7 +213,48 @@ static void races_in_tensors(void **state) {
        "    sstore $b, %t4, %T, %u\n",
        NULL, NULL, 2, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
+}
+
+#define GLOAD "    %u = gload %px, %T, %v : f32\n"
+
+/* Of a launch that may begin before the kernel before it has ended. */
+static void launches_that_overlap(void **state) {
+  (void)state;
+  static const struct bad list[] = {
+      {"    pdl_wait\n" GLOAD "    gstore %py, %T, %u\n", NULL, NULL, 2, 1},
+      {GLOAD "    gstore %py, %T, %u\n", "K1007", "'gload' reads byte", 2, 1},
+      {GLOAD "    pdl_wait\n    gstore %py, %T, %u\n", "K1007", "may still write there", 2, 1},
+      {"    gstore %py, %T, %v\n    pdl_wait\n", "K1007",
+       "'gstore' writes byte 0 of 'Y' without a pdl_wait before it", 2, 1},
+      {COPY "    pipe_commit $p\n    pipe_wait $p {pending = 0}\n    pdl_wait\n", "K1007",
+       "'cp_async' reads", 2, 1},
+      {"    pdl_wait\n" COPY "    pipe_commit $p\n    pipe_wait $p {pending = 0}\n", NULL, NULL, 2,
+       1},
+      /* One warp waits: the others come after it through a barrier alone. */
+      {"    if %first {\n      pdl_wait\n      yield\n    } else {\n      yield\n    }\n"
+       "    barrier\n    gstore %py, %T, %v\n",
+       NULL, NULL, 3, 1},
+      {"    if %first {\n      pdl_wait\n      yield\n    } else {\n      yield\n    }\n"
+       "    gstore %py, %T, %v\n    barrier\n",
+       "K1007", "without a pdl_wait", 3, 1},
+      {"    if %first {\n      yield\n    } else {\n      yield\n    }\n    barrier\n"
+       "    gstore %py, %T, %v\n",
+       "K1007", "without a pdl_wait", 3, 1},
+      /* So it is with the lanes of a warp. */
+      {"    %lane0 = eq %l, %zero : bool\n    if %lane0 {\n      pdl_wait\n"
+       "      gstore %py, %T, %v\n      yield\n    } else {\n      yield\n    }\n",
+       NULL, NULL, 1, 1},
+      {"    %lane0 = eq %l, %zero : bool\n    if %lane0 {\n      pdl_wait\n      yield\n"
+       "    } else {\n      yield\n    }\n    gstore %py, %T, %v\n",
+       "K1007", "without a pdl_wait", 1, 1},
+      {"    %lane0 = eq %l, %zero : bool\n    if %lane0 {\n      pdl_wait\n      yield\n"
+       "    } else {\n      yield\n    }\n    barrier\n    gstore %py, %T, %v\n",
+       NULL, NULL, 2, 1},
+  };
+  CHECK_ALL(list, true);
+  static const struct bad alone = {GLOAD "    gstore %py, %T, %u\n", NULL, NULL, 2, 1};
+  check(&alone, false);
 }
 
 static void accesses_outside(void **state) {
@@ -239,7 +283,7 @@ static void accesses_outside(void **state) {
       {"    %k = const 1024 : s32\n    %no = const false : bool\n    sstore $b, %k, %no, %v\n",
        NULL, NULL, 1, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 static void memory_that_nothing_has_written(void **state) {
@@ -269,7 +313,7 @@ static void memory_that_nothing_has_written(void **state) {
       {"    %u = gload %py, %T, %v : f32\n    gstore %py, %T, %u\n", "K1006",
        "element 0 of the memory of 'Y'", 1, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 static void divergence(void **state) {
@@ -287,7 +331,7 @@ static void divergence(void **state) {
       {"    %z = and %l, %one : s32\n    fput $f, %z, %v\n", "K1009", "the same in all lanes", 1,
        1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 static void deadlocks(void **state) {
@@ -299,7 +343,7 @@ static void deadlocks(void **state) {
        "    }\n",
        NULL, NULL, 3, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 static void other_faults(void **state) {
@@ -312,14 +356,14 @@ static void other_faults(void **state) {
        "K0503", "step of a loop must be positive", 1, 1},
       {"    %d = digits %t {map = [8,1]} : s32\n", "K0503", "which its map does not reach", 1, 1},
   };
-  CHECK_ALL(list);
+  CHECK_ALL(list, false);
 }
 
 static void launches_that_are_refused(void **state) {
   (void)state;
   struct world w;
   struct bad b = {"    gstore %py, %T, %v\n", NULL, NULL, 2, 1};
-  start(&w, &b);
+  start(&w, &b, false);
   w.args[0].tensor.dim[0] = 200;
   assert_false(run(&w, EMU_EARLY, 0));
   assert_non_null(strstr(help_last_message(&w.diags), "expected 200, found 256"));
@@ -349,7 +393,7 @@ static void limits(void **state) {
                   "      yield\n    }\n",
                   NULL, NULL, 2, 4};
   int asked = 0;
-  start(&w, &b);
+  start(&w, &b, false);
   for (uint32_t threads = 1; threads < 3; threads++) {
     struct emu_options opt = {.max_steps = 50000, .threads = threads};
     diag_clear(&w.diags);
@@ -369,6 +413,7 @@ int main(void) {
       cmocka_unit_test(races_in_shared_memory),
       cmocka_unit_test(copies_on_their_way),
       cmocka_unit_test(races_in_tensors),
+      cmocka_unit_test(launches_that_overlap),
       cmocka_unit_test(accesses_outside),
       cmocka_unit_test(memory_that_nothing_has_written),
       cmocka_unit_test(divergence),
