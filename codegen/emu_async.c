@@ -216,6 +216,16 @@ struct binding {
   void *user;
 };
 
+/* Is every element of the map one of the region's? */
+static bool lies_inside(const struct emu_tmap *t, const struct emu_region *r) {
+  int64_t end = (int64_t)t->dim[0] * t->bytes, more;
+  for (uint32_t d = 1; d < t->rank; d++)
+    if (__builtin_mul_overflow((int64_t)t->dim[d] - 1, t->stride[d], &more) ||
+        __builtin_add_overflow(end, more, &end))
+      return false;
+  return r->lo <= 0 && end <= r->hi && r->size == t->bytes;
+}
+
 static bool bind_tmap(struct binding *b, const struct recipe_param *p, uint32_t res) {
   const struct recipe_tmap *r = p->tmap;
   const struct ir_module *m = b->e->m;
@@ -242,6 +252,8 @@ static bool bind_tmap(struct binding *b, const struct recipe_param *p, uint32_t 
     t->box[d] = r->box[d];
   }
   why = why ? why : emu_tmap_refuse(t);
+  t->legal = !why && lies_inside(t, &b->e->region[p->arg]);
+  t->writable = b->e->region[p->arg].writable;
   if (!why)
     return true;
   diag_report(b->diags, DIAG_ERROR, DIAG_SHAPE_BINDING, DIAG_NOWHERE,

@@ -206,6 +206,8 @@ bool emu_uniform(struct emu_agent *a, const struct emu_insn *i, uint32_t k, int6
   *value = cells[first];
   if (!emu_need(a, i, k, a->active))
     return false;
+  if (k < 8 && i->uniform >> k & 1)
+    return true;
   uint64_t differ = 0;
   for (uint32_t l = 0; l < EMU_LANES; l++)
     differ |= (uint64_t)cells[l] ^ (uint64_t)*value;
@@ -221,18 +223,47 @@ bool emu_uniform(struct emu_agent *a, const struct emu_insn *i, uint32_t k, int6
 
 /* ---- scalars ---- */
 
+/* Operand k of what is computed for lanes_of() lanes: of all of them, or of one that is active. */
+static const void *operand(const struct emu_agent *a, const struct emu_insn *i, uint32_t k) {
+  const char *x = emu_cells(a, i->in[k]);
+  return i->once ? x + (size_t)__builtin_ctz(a->active) * i->bytes[k] : x;
+}
+
+static uint32_t lanes_of(const struct emu_insn *i) {
+  return i->once ? 1 : EMU_LANES;
+}
+
+/* What was computed once is every lane's. */
+static void spread(struct emu_agent *a, const struct emu_insn *i) {
+  void *o = emu_cells(a, i->out[0]);
+  if (!i->once)
+    return;
+  switch (i->bytes[3]) {
+  case 1: memset(o, *(uint8_t *)o, EMU_LANES); break;
+  case 4:
+    for (uint32_t l = 1; l < EMU_LANES; l++)
+      ((uint32_t *)o)[l] = *(uint32_t *)o;
+    break;
+  default:
+    for (uint32_t l = 1; l < EMU_LANES; l++)
+      ((uint64_t *)o)[l] = *(uint64_t *)o;
+  }
+}
+
 static void elem(struct emu_agent *a, const struct emu_insn *i) {
   const void *x[3] = {NULL, NULL, NULL};
   for (uint32_t k = 0; k < i->n->n_in; k++)
-    x[k] = emu_cells(a, i->in[k]);
-  cells_elem(a->unit->e->opt->domain, i->n->opcode, i->in_dtype, i->out_dtype, EMU_LANES, x[0],
+    x[k] = operand(a, i, k);
+  cells_elem(a->unit->e->opt->domain, i->n->opcode, i->in_dtype, i->out_dtype, lanes_of(i), x[0],
              x[1], x[2], emu_cells(a, i->out[0]));
+  spread(a, i);
 }
 
 /* Pointers are cells of integers: comparing and choosing them is what select does with those. */
 static void cast(struct emu_agent *a, const struct emu_insn *i) {
-  cells_cast(a->unit->e->opt->domain, i->in_dtype, i->out_dtype, EMU_LANES, emu_cells(a, i->in[0]),
+  cells_cast(a->unit->e->opt->domain, i->in_dtype, i->out_dtype, lanes_of(i), operand(a, i, 0),
              emu_cells(a, i->out[0]));
+  spread(a, i);
 }
 
 static void thread_id(struct emu_agent *a, const struct emu_insn *i) {
@@ -255,39 +286,45 @@ static void block_id(struct emu_agent *a, const struct emu_insn *i) {
   set_all(a, i->out[0], (int64_t)a->cta->index);
 }
 
-static void digits(struct emu_agent *a, const struct emu_insn *i) {
-  const struct ir_attr *map = ir_get_attr(a->unit->e->m, i->op, IR_ATTR_map);
-  const int64_t *x = emu_in_int(a, i, 0);
-  int64_t *o = emu_cells(a, i->out[0]), left[EMU_LANES];
-  for (uint32_t l = 0; l < EMU_LANES; l++) {
-    left[l] = x[l];
-    o[l] = 0;
-  }
+static int64_t digits_of(const struct ir_attr *map, int64_t x, int64_t *left) {
+  int64_t sum = 0;
   for (uint32_t k = 0; k < map->n_ints; k += 2) {
     int64_t extent = map->ints[k], step = map->ints[k + 1];
-    uint32_t shift = (uint32_t)__builtin_ctzll((uint64_t)extent);
-    if (extent == INT64_C(1) << shift) /* the rest is for what is below zero an error */
-      for (uint32_t l = 0; l < EMU_LANES; l++) {
-        o[l] += (left[l] & (extent - 1)) * step;
-        left[l] >>= shift;
-      }
-    else
-      for (uint32_t l = 0; l < EMU_LANES; l++) {
-        o[l] += left[l] % extent * step;
-        left[l] /= extent;
-      }
+    if (extent & (extent - 1)) {
+      sum += x % extent * step;
+      x /= extent;
+    } else { /* for what is below zero an error, whatever it gives */
+      sum += (x & (extent - 1)) * step;
+      x >>= __builtin_ctzll((uint64_t)extent);
+    }
   }
-  EMU_EACH_LANE (l, a->active)
-    if (left[l] || x[l] < 0)
-      emu_fail(a, i, l, DIAG_OPERAND, "'digits' of %lld, which its map does not reach",
-               (long long)x[l]);
+  *left = x;
+  return sum;
+}
+
+static void digits(struct emu_agent *a, const struct emu_insn *i) {
+  const int64_t *x = operand(a, i, 0);
+  int64_t *o = emu_cells(a, i->out[0]), left;
+  uint32_t wrong = 0;
+  for (uint32_t l = 0; l < lanes_of(i); l++) {
+    o[l] = digits_of(i->data, x[l], &left);
+    wrong |= (uint32_t)(left != 0 || x[l] < 0) << l;
+  }
+  wrong = i->once && wrong ? a->active : wrong & a->active;
+  if (wrong) {
+    uint32_t l = (uint32_t)__builtin_ctz(wrong);
+    emu_fail(a, i, l, DIAG_OPERAND, "'digits' of %lld, which its map does not reach",
+             (long long)x[i->once ? 0 : l]);
+  }
+  spread(a, i);
 }
 
 static void ptr_add(struct emu_agent *a, const struct emu_insn *i) {
-  const int64_t *p = emu_in_int(a, i, 0), *k = emu_in_int(a, i, 1);
+  const int64_t *p = operand(a, i, 0), *k = operand(a, i, 1);
   int64_t *o = emu_cells(a, i->out[0]), size = emu_bytes(i->out_dtype);
-  for (uint32_t l = 0; l < EMU_LANES; l++)
+  for (uint32_t l = 0; l < lanes_of(i); l++)
     o[l] = (int64_t)((uint64_t)p[l] + (uint64_t)k[l] * (uint64_t)size);
+  spread(a, i);
 }
 
 /* to_bits, from_bits */

@@ -43,9 +43,14 @@ struct emu_insn {
   uint32_t target;                /* control: where to go on */
   uint32_t n_moves;               /* control: values that change slots here */
   const struct emu_move *moves;
-  bool follows;      /* its results are hollow where operands are */
-  const void *data;  /* what the op's function made of it (emu_plan.c) */
-  int64_t imm, imm2; /* the op's attribute or attributes; see emu_plan.c */
+  uint8_t uniform;  /* a bit per operand (8 of them): the same in all active lanes */
+  bool follows;     /* its results are hollow where operands are */
+  bool once;        /* the same in all lanes: computed for one (emu_plan.c) */
+  uint8_t bytes[4]; /* of a cell: of the operands, and of the result, of what is computed once */
+  const void *data; /* what the op's function made of it (emu_plan.c) */
+  const struct ir_res *buf;  /* of its resources the first that is a buffer, or NULL */
+  int64_t buf_at, buf_bytes; /* where that is, and how many bytes it has */
+  int64_t imm, imm2;         /* the op's attribute or attributes; see emu_plan.c */
 };
 
 struct emu_move {
@@ -110,6 +115,7 @@ struct emu_granule {
   uint8_t lane;
   uint8_t flags;
   uint16_t hollow; /* a bit per byte: written, but with nothing */
+  uint32_t epoch;  /* the block's when it was last touched; 0: never */
 };
 enum { EMU_INIT = 1, EMU_FLYING = 2, EMU_BY_ASYNC = 4 };
 struct emu_read {
@@ -224,6 +230,9 @@ struct emu_cta {
   struct emu_agent *warp, *unit; /* unit: what works asynchronously */
   struct emu_slot_state *slot;
   uint32_t free_regs; /* per thread of a warp */
+  /* Barriers that all agents have waited in, counted from 1: what was done in another epoch comes
+   * before what anybody does now. Where more than the block's warps touch its memory, it stays. */
+  uint32_t epoch;
 };
 
 struct emu_unit {
@@ -334,6 +343,14 @@ int64_t emu_buffer(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
 /* Counts passes over the banks: address[k] of the lanes of `mask`, `bytes` each. */
 void emu_count_banks(struct emu_agent *a, struct emu_banks *banks, const int64_t *address,
                      uint32_t mask, uint32_t bytes);
+/* Values that a skeleton does without. */
+static inline bool emu_is_left_out(const struct emu *e, enum dtype t) {
+  return e->skeleton && dtype_is_float(t);
+}
+/* Of a skeleton's accesses to floats in shared memory, all lanes at once: are they all there is?
+ * bytes: a power of 2. If not, the way lane by lane says what is wrong. */
+bool emu_are_legal(const struct emu_agent *a, enum dtype t, const int64_t *address, uint32_t lanes,
+                   uint32_t bytes);
 emu_fn emu_gload, emu_gstore, emu_gatomic, emu_sload, emu_sstore;
 
 /* emu_copy.c: cp.async. */
@@ -387,6 +404,10 @@ const void *emu_plan_wgmma(const struct emu *e, struct ir_op o, struct arena *a)
 bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_proxy proxy, enum emu_kind kind, uint32_t address, uint32_t bytes,
                       uint32_t *hollow);
+/* The same for generic reads or writes of several lanes, or of the warp as one, at address[lane];
+ * hollow: of reads, by lane. */
+bool emu_order_lanes(struct emu_agent *a, const struct emu_insn *i, uint32_t lanes, bool as_one,
+                     enum emu_kind kind, const int64_t *address, uint32_t bytes, uint32_t *hollow);
 bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                    enum emu_proxy proxy, uint32_t address, uint32_t bytes);
 void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,

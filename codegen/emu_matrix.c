@@ -42,7 +42,11 @@ void emu_run_ldmatrix(struct emu_agent *a, const struct emu_insn *i) {
       !row_addresses(a, i, i->res[1], num, address))
     return;
   /* What a row holds goes to all lanes: the warp reads it as one. */
-  for (uint32_t l = 0; l < 8 * num; l++) {
+  bool lean = emu_are_legal(a, f->dtype, address, row_lanes(num), 16);
+  uint32_t found[EMU_LANES];
+  if (lean && !emu_order_lanes(a, i, row_lanes(num), true, EMU_READ, address, 16, found))
+    return;
+  for (uint32_t l = 0; l < 8 * num && !lean; l++) {
     row[l] = emu_touch_shared(a, i, EMU_NO_LANE, EMU_GENERIC, EMU_READ, address[l], 16, elem);
     if (!row[l].at)
       return;

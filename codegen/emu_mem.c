@@ -42,9 +42,10 @@ struct emu_ref emu_touch_shared(struct emu_agent *a, const struct emu_insn *i, u
 
 int64_t emu_buffer(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                    const struct ir_res *buf, int64_t offset, uint32_t bytes) {
-  int64_t have = ir_res_int(buf, IR_ATTR_bytes, 0);
+  bool known = buf == i->buf;
+  int64_t have = known ? i->buf_bytes : ir_res_int(buf, IR_ATTR_bytes, 0);
   if (offset >= 0 && offset + bytes <= have)
-    return ir_res_int(buf, IR_ATTR_offset, 0) + offset;
+    return (known ? i->buf_at : ir_res_int(buf, IR_ATTR_offset, 0)) + offset;
   emu_fail(a, i, lane, DIAG_MACHINE_ACCESS,
            "'%s' of bytes %lld..%lld of buffer '%s', which has %lld", op_name(i), (long long)offset,
            (long long)offset + bytes - 1, ir_sym(a->unit->e->m, buf->name), (long long)have);
@@ -180,14 +181,9 @@ static uint32_t first_value(const struct emu_insn *i) {
   return i->n->opcode == IR_RSTORE ? 3 : 2;
 }
 
-/* Values that a skeleton does without. */
-static bool is_left_out(const struct emu *e, enum dtype t) {
-  return e->skeleton && dtype_is_float(t);
-}
-
 static void round_all(struct emu_agent *a, const struct emu_insn *i, enum dtype t,
                       struct stored *s) {
-  if (is_left_out(a->unit->e, t))
+  if (emu_is_left_out(a->unit->e, t))
     return;
   for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
     s->cells[k - first] = rounded(a, i, k, t, s->room[k - first]);
@@ -196,11 +192,38 @@ static void round_all(struct emu_agent *a, const struct emu_insn *i, enum dtype 
 static void store(const struct emu *e, const struct emu_insn *i, enum dtype t,
                   const struct stored *s, uint32_t lane, struct emu_ref to, struct place p) {
   enum cell c = emu_cell(e, t);
-  if (is_left_out(e, t))
+  if (emu_is_left_out(e, t))
     return;
   for (uint32_t first = first_value(i), k = first; k < i->n->n_in; k++)
     interp_store_cells(t, c, to.at, p.first + (k - first) * p.each * to.step, 0, 1,
                        s->cells[k - first] + lane_at(c, lane));
+}
+
+/* Of a skeleton's accesses to floats: do all lanes of `on` touch one region as they may? Then that is
+ * all there is to them; if not, the way lane by lane says what is wrong. */
+static bool are_legal(const struct emu_agent *a, enum emu_kind kind, enum dtype t,
+                      const int64_t *va, uint32_t on, uint32_t bytes) {
+  const struct emu *e = a->unit->e;
+  if (!emu_is_left_out(e, t) || dtype_bits(t) < 8 || e->step->pdl || bytes & (bytes - 1))
+    return false;
+  if (!on)
+    return true;
+  int64_t first = va[__builtin_ctz(on)];
+  uint64_t k = ((uint64_t)first + (UINT64_C(1) << (EMU_REGION_BITS - 1))) >> EMU_REGION_BITS;
+  if (k == 0 || k > e->n_regions || !e->region[k - 1].va)
+    return false;
+  const struct emu_region *r = &e->region[k - 1];
+  uint64_t base = r->va, all = 0, places = 0;
+  int64_t lo = INT64_MAX, hi = INT64_MIN;
+  EMU_EACH_LANE (l, on) {
+    int64_t at = (int64_t)((uint64_t)va[l] - base);
+    lo = at < lo ? at : lo;
+    hi = at > hi ? at : hi;
+    all |= (uint64_t)va[l];
+    places |= (uint64_t)at;
+  }
+  return lo >= r->lo && hi <= r->hi - bytes && !(all & (bytes - 1)) && !(places & (r->size - 1)) &&
+         (kind == EMU_READ || r->writable);
 }
 
 void emu_gload(struct emu_agent *a, const struct emu_insn *i) {
@@ -213,8 +236,10 @@ void emu_gload(struct emu_agent *a, const struct emu_insn *i) {
     return;
   for (uint32_t k = 0; k < i->n->n_out; k++)
     emu_set_hollow(a, i, i->out[k], emu_hollow(a, i->in[2]) & ~on);
-  for (uint32_t k = 0; k < i->n->n_out && on != EMU_ALL; k++)
+  for (uint32_t k = 0; k < i->n->n_out && on != EMU_ALL && !emu_is_left_out(a->unit->e, t); k++)
     memcpy(emu_cells(a, i->out[k]), emu_cells(a, i->in[2]), EMU_LANES * cell);
+  if (are_legal(a, EMU_READ, t, ptr, on, i->n->n_out * emu_bytes(t)))
+    return;
   EMU_EACH_LANE (l, on) {
     struct place p = global_place(t, ptr[l], i->n->n_out);
     struct emu_ref r = emu_touch_global(a, i, l, EMU_READ, p.va, p.bytes, elem);
@@ -238,6 +263,8 @@ void emu_gstore(struct emu_agent *a, const struct emu_insn *i) {
   for (uint32_t k = 0; k < i->n->n_in; k++)
     if (!emu_need(a, i, k, on))
       return;
+  if (are_legal(a, kind, t, ptr, on, count * emu_bytes(t)))
+    return;
   round_all(a, i, t, &s);
   EMU_EACH_LANE (l, on) {
     struct place p = global_place(t, ptr[l], count);
@@ -252,12 +279,29 @@ void emu_gstore(struct emu_agent *a, const struct emu_insn *i) {
 static bool buffer_addresses(struct emu_agent *a, const struct emu_insn *i, uint32_t k,
                              uint32_t mask, uint32_t bytes, int64_t *address) {
   const int64_t *offset = emu_in_int(a, i, k);
-  EMU_EACH_LANE (l, mask) {
-    address[l] = emu_buffer(a, i, l, i->res[0], offset[l], bytes);
-    if (address[l] < 0)
-      return false;
+  int64_t at = i->buf_at, last = i->buf_bytes - bytes;
+  bool inside = true;
+  for (uint32_t l = 0; l < EMU_LANES; l++) {
+    inside &= (offset[l] >= 0 && offset[l] <= last) || !(mask >> l & 1);
+    address[l] = at + offset[l];
   }
+  EMU_EACH_LANE (l, inside ? 0 : mask)
+    if (emu_buffer(a, i, l, i->res[0], offset[l], bytes) < 0)
+      return false;
   return true;
+}
+
+bool emu_are_legal(const struct emu_agent *a, enum dtype t, const int64_t *address, uint32_t lanes,
+                   uint32_t bytes) {
+  uint64_t all = 0;
+  int64_t most = 0;
+  if (!emu_is_left_out(a->unit->e, t) || bytes & (bytes - 1))
+    return false;
+  EMU_EACH_LANE (l, lanes) {
+    all |= (uint64_t)address[l];
+    most = address[l] > most ? address[l] : most;
+  }
+  return !(all & (bytes - 1)) && most + bytes <= a->unit->e->step->smem_bytes;
 }
 
 /* An access to the shared memory of another block of the cluster, or of its own. */
@@ -285,7 +329,16 @@ void emu_sload(struct emu_agent *a, const struct emu_insn *i) {
     return;
   if (!rank)
     emu_count_banks(a, &a->unit->stats.sload, address, a->active, bytes);
-  EMU_EACH_LANE (l, a->active) {
+  uint32_t left = a->active, found[EMU_LANES];
+  if (!rank && emu_are_legal(a, t, address, left, bytes)) {
+    if (!emu_order_lanes(a, i, left, false, EMU_READ, address, bytes, found))
+      return;
+    for (uint32_t k = 0; k < i->n->n_out; k++)
+      EMU_EACH_LANE (l, left)
+        hollow[k] |= (uint32_t)((found[l] >> (k * size) & ((1u << size) - 1)) != 0) << l;
+    left = 0;
+  }
+  EMU_EACH_LANE (l, left) {
     struct emu_ref r =
         rank ? touch_other(a, i, l, rank[l], EMU_READ, address[l], bytes, elem)
              : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_READ, address[l], bytes, elem);
@@ -320,7 +373,13 @@ void emu_sstore(struct emu_agent *a, const struct emu_insn *i) {
     return;
   if (!rank)
     emu_count_banks(a, &a->unit->stats.sstore, address, on, bytes);
-  EMU_EACH_LANE (l, on) {
+  uint32_t left = on;
+  if (!rank && !a->any_hollow && emu_are_legal(a, t, address, on, bytes)) {
+    if (!emu_order_lanes(a, i, on, false, EMU_WRITE, address, bytes, NULL))
+      return;
+    left = 0;
+  }
+  EMU_EACH_LANE (l, left) {
     struct emu_ref r =
         rank ? touch_other(a, i, l, rank[l], EMU_WRITE, address[l], bytes, elem)
              : emu_touch_shared(a, i, l, EMU_GENERIC, EMU_WRITE, address[l], bytes, elem);

@@ -20,6 +20,7 @@ struct life {
   uint32_t depth;       /* loops around its definition */
   bool made;
   bool is_const;
+  bool uniform;     /* the same in all lanes that are active where it is made */
   uint32_t same_as; /* a value whose slot it has; 0: its own */
 };
 
@@ -108,6 +109,12 @@ static void fill_const(struct planner *p, char *cells, enum dtype t, const struc
     case CELL_BOOL: ((uint8_t *)cells)[l] = c->i != 0; break;
     case CELL_PAYLOAD: ((int64_t *)cells)[l] = interp_embed(c->f); break;
     }
+}
+
+/* ---- what is the same in all lanes ---- */
+
+static bool is_uniform(const struct planner *p, struct ir_val v) {
+  return p->life[v.id].is_const || p->life[v.id].uniform;
 }
 
 /* ---- instructions ---- */
@@ -214,6 +221,7 @@ static void plan_for(struct planner *p, struct ir_op o) {
   i->in = places(p, 3, n->in);
   i->out = places(p, 1, args);
   set_moves(p, i, carried, n->in + 3, args + 1);
+  p->life[args[0].id].uniform = is_uniform(p, n->in[0]) && is_uniform(p, n->in[2]);
   uint32_t loop = open_loop(p), test = here(p);
   use_all(p, 3, n->in);
   i = add(p, o, emu_for_test);
@@ -239,6 +247,7 @@ static void plan_each(struct planner *p, struct ir_op o) {
   if (p->left && p->left[o.id])
     return;
   make(p, args[0]);
+  p->life[args[0].id].uniform = true;
   struct emu_insn *i = add(p, o, emu_each);
   i->out = places(p, 1, args);
   uint32_t loop = open_loop(p), first = here(p);
@@ -287,6 +296,7 @@ static void plan_while(struct planner *p, struct ir_op o) {
 /* The attribute that an op's function reads again and again. */
 static void set_imm(struct planner *p, struct emu_insn *i, struct ir_op o) {
   switch ((int)i->n->opcode) {
+  case IR_DIGITS: i->data = ir_get_attr(p->m, o, IR_ATTR_map); break;
   case IR_CP_ASYNC: i->imm = ir_attr_int(p->m, o, IR_ATTR_bytes, 16); break;
   case IR_PIPE_WAIT: i->imm = ir_attr_int(p->m, o, IR_ATTR_pending, 0); break;
   case IR_UNZIP: i->imm = ir_attr_int(p->m, o, IR_ATTR_count, 2); break;
@@ -308,6 +318,39 @@ static void refuse(struct planner *p, struct ir_op o, const char *why) {
   diag_report(p->diags, DIAG_ERROR, DIAG_INTERNAL, p->m->locs.at[n->loc].at,
               "the emulator does not know '%s'%s", ir_info(n->opcode)->name, why);
   p->failed = true;
+}
+
+/* Ops that give each lane what its operands' cells are in that lane. */
+static bool is_lanewise(enum ir_opcode opcode) {
+  return interp_is_elem(opcode) || opcode == IR_CAST || opcode == IR_PTR_ADD || opcode == IR_DIGITS;
+}
+
+static uint8_t cell_bytes(const struct planner *p, struct ir_val v) {
+  bool ptr = ir_type_of(p->m, v).kind == IR_PTR;
+  return (uint8_t)cell_size(ptr ? CELL_INT : emu_cell(p->e, emu_dtype(p->e, v)));
+}
+
+/* An op of a warp's own number, or that computes with what is uniform, gives the same in all lanes;
+ * the latter is then computed once. */
+static void mark_uniform(struct planner *p, struct emu_insn *i) {
+  const struct ir_opnode *n = i->n;
+  for (uint32_t k = 0; k < n->n_in && k < 8; k++)
+    i->uniform |= (uint8_t)(is_uniform(p, n->in[k]) << k);
+  if (n->opcode == IR_WARP_ID || n->opcode == IR_BLOCK_ID || n->opcode == IR_WARPGROUP_ID ||
+      n->opcode == IR_CLUSTER_RANK || n->opcode == IR_GRID_SIZE || n->opcode == IR_IN_ROLE) {
+    p->life[n->out[0].id].uniform = true;
+    return;
+  }
+  if (!is_lanewise(n->opcode) || n->n_in > 3)
+    return;
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    if (!is_uniform(p, n->in[k]))
+      return;
+    i->bytes[k] = cell_bytes(p, n->in[k]);
+  }
+  i->bytes[3] = cell_bytes(p, n->out[0]);
+  i->once = true;
+  p->life[n->out[0].id].uniform = true;
 }
 
 static void plan_op(struct planner *p, struct ir_op o) {
@@ -335,6 +378,13 @@ static void plan_op(struct planner *p, struct ir_op o) {
   for (uint32_t k = 0; k < n->n_res && k < 3; k++)
     i->res[k] = &p->m->res.at[n->res[k]];
   i->follows = n->n_out && (ir_info(n->opcode)->traits & IR_PURE || n->opcode == IR_SHUFFLE);
+  for (uint32_t k = 0; k < 3 && !i->buf; k++)
+    i->buf = i->res[k] && i->res[k]->kind == IR_RES_BUF ? i->res[k] : NULL;
+  if (i->buf) {
+    i->buf_at = ir_res_int(i->buf, IR_ATTR_offset, 0);
+    i->buf_bytes = ir_res_int(i->buf, IR_ATTR_bytes, 0);
+  }
+  mark_uniform(p, i);
   set_imm(p, i, o);
   p->e->serial |= n->opcode == IR_GATOMIC || (n->opcode == IR_GPRINT && p->e->opt->print) ||
                   ir_get_attr(p->m, o, IR_ATTR_reduce) != NULL;
@@ -483,8 +533,10 @@ bool emu_make_plan(struct emu *e, struct arena *a, struct diag_sink *diags) {
   p->constant = ARENA_ARRAY(a, struct ir_constant, m->values.n);
   p->place = ARENA_ARRAY(a, emu_slot, m->values.n);
   VEC_PUSH(a, &p->loop_end, 0);
-  for (uint32_t k = 0; k < body->args.n; k++)
+  for (uint32_t k = 0; k < body->args.n; k++) {
     make(p, body->args.at[k]);
+    p->life[body->args.at[k].id].uniform = true;
+  }
   p->left = p->e->skeleton ? emu_skeleton_leaves(p->e, a) : NULL;
   plan_block(p, m->body);
   if (p->failed)

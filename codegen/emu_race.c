@@ -11,7 +11,8 @@
  *
  * Memory remembers who touched it last and when; an access that does not come after those it
  * conflicts with is a race, whether or not it went wrong this time. A clock moves on where the
- * agent hands on what it did (emu_release). Lanes of a warp are ordered by what orders their warp
+ * agent hands on what it did (emu_release). A barrier of all there are begins an epoch: all that was
+ * done before it is in order then, and is not looked at again. Lanes of a warp are ordered by what orders their warp
  * with others: between two releases, what one lane writes is not for another to touch. */
 #include "codegen/emu_impl.h"
 
@@ -137,15 +138,22 @@ static bool check_readers(struct emu_agent *a, const struct emu_insn *i, uint32_
   return true;
 }
 
-static void note_write(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
-                       enum emu_proxy proxy, struct emu_granule *g) {
-  g->writer = (uint16_t)a->id;
-  g->writer_op = i->op.id;
-  g->clock = a->clock[a->id];
-  g->lane = (uint8_t)lane;
-  g->hollow = 0;
-  g->readers = 0;
-  g->flags = (uint8_t)(EMU_INIT | (proxy == EMU_ASYNC ? EMU_BY_ASYNC : 0));
+/* A granule as a write leaves it. */
+static struct emu_granule written(const struct emu_agent *a, const struct emu_insn *i,
+                                  uint32_t lane, enum emu_proxy proxy) {
+  return (struct emu_granule){
+      .writer = (uint16_t)a->id,
+      .writer_op = i->op.id,
+      .clock = a->clock[a->id],
+      .lane = (uint8_t)lane,
+      .flags = (uint8_t)(EMU_INIT | (proxy == EMU_ASYNC ? EMU_BY_ASYNC : 0)),
+      .epoch = a->cta->epoch,
+  };
+}
+
+/* Touched in another epoch, and nothing is on its way there: whatever is done now comes after it. */
+static inline bool is_settled(const struct emu_granule *g, uint32_t epoch) {
+  return g->epoch != epoch && !(g->flags & EMU_FLYING);
 }
 
 static bool order_write(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
@@ -153,6 +161,23 @@ static bool order_write(struct emu_agent *a, const struct emu_insn *i, uint32_t 
   return check_flying(a, i, lane, g, address, bytes) &&
          check_writer(a, i, lane, g, true, address, bytes) &&
          check_readers(a, i, lane, g, address, bytes);
+}
+
+/* flags: more of them. */
+static bool write_all(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
+                      enum emu_proxy proxy, uint8_t flags, uint32_t address, uint32_t bytes) {
+  uint32_t shift = a->unit->e->plan.granule_shift;
+  uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
+  struct emu_granule after = written(a, i, lane, proxy);
+  after.flags |= flags;
+  struct emu_granule *all = a->cta->granule;
+  for (uint32_t k = address >> shift; k < end; k++) {
+    struct emu_granule *g = &all[k];
+    if (!is_settled(g, after.epoch) && !order_write(a, i, lane, g, address, bytes))
+      return false;
+    *g = after;
+  }
+  return true;
 }
 
 /* The common case of a read: written, by somebody before, and through the same proxy. */
@@ -168,26 +193,33 @@ static bool order_read(struct emu_agent *a, const struct emu_insn *i, uint32_t l
   uint32_t shift = a->unit->e->plan.granule_shift, size = 1u << shift;
   uint32_t end = (address + bytes + size - 1) >> shift, stride = a->cta->n_granules;
   uint32_t clock = a->clock[a->id], op = i->op.id << 8;
+  uint32_t epoch = a->cta->epoch, by = lane & 255;
+  struct emu_granule *all = a->cta->granule;
   struct emu_read *mine = a->cta->read + (size_t)a->id * stride;
   uint64_t bit = UINT64_C(1) << a->id % 64;
+  bool share = a->unit->e->n_agents > 64;
   for (uint32_t k = address >> shift; k < end; k++) {
-    struct emu_granule *g = &a->cta->granule[k];
-    if (!is_plain_read(a, lane, proxy, g) && (!check_flying(a, i, lane, g, address, bytes) ||
-                                              !check_writer(a, i, lane, g, false, address, bytes) ||
-                                              !check_fenced(a, i, lane, proxy, g, address, bytes)))
+    struct emu_granule *g = &all[k];
+    if (is_settled(g, epoch))
+      g->readers = 0; /* over, too */
+    else if (!is_plain_read(a, lane, proxy, g) &&
+             (!check_flying(a, i, lane, g, address, bytes) ||
+              !check_writer(a, i, lane, g, false, address, bytes) ||
+              !check_fenced(a, i, lane, proxy, g, address, bytes)))
       return false;
     uint32_t here = g->flags & EMU_INIT ? g->hollow : (1u << size) - 1;
-    if (here)
+    if (here) /* from the access's first byte on */
       *hollow |= k << shift < address ? here >> (address - (k << shift))
                                       : here << ((k << shift) - address);
     /* Agents of the same number modulo 64 share a bit: the first to read since the last write says
      * that the others have not. */
-    if (!(g->readers & bit))
+    bool is_new = !(g->readers & bit), first = is_new || mine[k].clock != clock;
+    if (is_new && share)
       for (uint32_t j = a->id % 64; j < a->unit->e->n_agents; j += 64)
         a->cta->read[(size_t)j * stride + k].clock = 0;
     g->readers |= bit;
-    bool first = mine[k].clock != clock;
-    mine[k].who = op | (first || (mine[k].who & 255) == lane ? lane & 255 : EMU_NO_LANE);
+    g->epoch = epoch;
+    mine[k].who = op | (first || (mine[k].who & 255) == by ? by : EMU_NO_LANE);
     mine[k].clock = clock;
   }
   return true;
@@ -196,39 +228,39 @@ static bool order_read(struct emu_agent *a, const struct emu_insn *i, uint32_t l
 bool emu_order_shared(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                       enum emu_proxy proxy, enum emu_kind kind, uint32_t address, uint32_t bytes,
                       uint32_t *hollow) {
-  uint32_t shift = a->unit->e->plan.granule_shift;
-  uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
   if (kind == EMU_READ)
     return order_read(a, i, lane, proxy, address, bytes, hollow);
-  for (uint32_t k = address >> shift; k < end; k++) {
-    struct emu_granule *g = &a->cta->granule[k];
-    if (!order_write(a, i, lane, g, address, bytes))
+  return write_all(a, i, lane, proxy, 0, address, bytes);
+}
+
+bool emu_order_lanes(struct emu_agent *a, const struct emu_insn *i, uint32_t lanes, bool as_one,
+                     enum emu_kind kind, const int64_t *address, uint32_t bytes, uint32_t *hollow) {
+  EMU_EACH_LANE (l, lanes) {
+    uint32_t lane = as_one ? EMU_NO_LANE : l;
+    if (kind == EMU_WRITE) {
+      if (!write_all(a, i, lane, EMU_GENERIC, 0, (uint32_t)address[l], bytes))
+        return false;
+      continue;
+    }
+    hollow[l] = 0;
+    if (!order_read(a, i, lane, EMU_GENERIC, (uint32_t)address[l], bytes, &hollow[l]))
       return false;
-    note_write(a, i, lane, proxy, g);
   }
   return true;
 }
 
 bool emu_order_fly(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                    enum emu_proxy proxy, uint32_t address, uint32_t bytes) {
-  uint32_t shift = a->unit->e->plan.granule_shift;
-  uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
-  for (uint32_t k = address >> shift; k < end; k++) {
-    struct emu_granule *g = &a->cta->granule[k];
-    if (!order_write(a, i, lane, g, address, bytes))
-      return false;
-    note_write(a, i, lane, proxy, g);
-    g->flags |= EMU_FLYING;
-  }
-  return true;
+  return write_all(a, i, lane, proxy, EMU_FLYING, address, bytes);
 }
 
 void emu_order_land(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                     enum emu_proxy proxy, uint32_t address, uint32_t bytes) {
   uint32_t shift = a->unit->e->plan.granule_shift;
   uint32_t end = (address + bytes + (1u << shift) - 1) >> shift;
+  struct emu_granule after = written(a, i, lane, proxy);
   for (uint32_t k = address >> shift; k < end; k++)
-    note_write(a, i, lane, proxy, &a->cta->granule[k]);
+    a->cta->granule[k] = after;
 }
 
 /* ---- global memory ---- */

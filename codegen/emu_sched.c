@@ -32,17 +32,19 @@ void emu_wake(struct emu_agent *a) {
 
 /* ---- barriers ---- */
 
-/* Arrives; true if that completes the barrier, and then wakes those that wait in it. */
-static bool arrive(struct emu_agent *a, struct emu_bar *b, uint32_t threads) {
+/* Arrives; true if that completes the barrier, and then wakes those that wait in it; how many. */
+static bool arrive(struct emu_agent *a, struct emu_bar *b, uint32_t threads, uint32_t *woken) {
   struct emu_unit *u = a->unit;
   emu_release(a, b->clock);
   b->arrived += EMU_LANES;
   u->stats.barriers += u->counting && b->arrived == threads;
   if (b->arrived < threads)
     return false;
+  *woken = 0;
   for (uint32_t w = 0; w < u->e->warps; w++) {
     struct emu_agent *other = &a->cta->warp[w];
     if (other->bar == b) {
+      ++*woken;
       emu_acquire(other, b->clock);
       emu_wake(other);
       other->bar = NULL;
@@ -58,9 +60,11 @@ static void clear(const struct emu *e, struct emu_bar *b) {
 
 void emu_bar_sync(struct emu_agent *a, uint32_t id, uint32_t threads) {
   struct emu_bar *b = &a->cta->bar[id];
-  if (arrive(a, b, threads)) {
+  uint32_t woken;
+  if (arrive(a, b, threads, &woken)) {
     emu_acquire(a, b->clock);
     clear(a->unit->e, b);
+    a->cta->epoch += woken + 1 == a->unit->e->n_agents;
   } else {
     emu_wait(a, "barrier %u", id);
     a->bar = b;
@@ -69,7 +73,8 @@ void emu_bar_sync(struct emu_agent *a, uint32_t id, uint32_t threads) {
 
 void emu_bar_arrive(struct emu_agent *a, uint32_t id, uint32_t threads) {
   struct emu_bar *b = &a->cta->bar[id];
-  if (arrive(a, b, threads))
+  uint32_t woken;
+  if (arrive(a, b, threads, &woken))
     clear(a->unit->e, b);
 }
 
@@ -232,6 +237,7 @@ static void start_cta(struct emu_unit *u, struct emu_cta *cta, uint64_t index) {
   const struct emu *e = u->e;
   size_t bytes = e->step->smem_bytes, granules = bytes / e->plan.granule + 1;
   cta->index = index;
+  cta->epoch = 1;
   memset(cta->smem, 0xff, bytes);
   memset(cta->granule, 0, granules * sizeof *cta->granule);
   for (uint32_t b = 0; b < EMU_BARRIERS; b++) {

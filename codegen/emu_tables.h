@@ -124,6 +124,7 @@ struct emu_tmap {
   int64_t stride[EMU_TMAP_RANK]; /* bytes; stride[0] is not looked at: elements are adjacent */
   uint32_t box[EMU_TMAP_RANK];   /* elements */
   uint32_t span;                 /* swizzle: 0, 32, 64 or 128 bytes */
+  bool legal, writable;          /* all elements are the argument's; which may be written */
 };
 
 /* Why the driver would not encode such a map, or why the emulator does not execute it, for people;

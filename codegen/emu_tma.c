@@ -86,10 +86,17 @@ void emu_tma_load(struct emu_agent *a, const struct emu_insn *i) {
     emu_become(by, w);
     if (!emu_order_fly(by, i, EMU_NO_LANE, EMU_ASYNC, w->address, bytes))
       return;
-    poison(by, w->address, bytes);
+    if (!e->skeleton)
+      poison(by, w->address, bytes);
     emu_issue(by, w);
   }
   emu_tick(a);
+}
+
+/* Of a skeleton: no values move, and no address can be wrong. */
+static bool is_lean(const struct emu_agent *a, const struct emu_tmap *t) {
+  const struct emu *e = a->unit->e;
+  return e->skeleton && t->legal && (!e->step->pdl || EMU_WAITED(e, a->clock));
 }
 
 /* One element from the tensor to shared memory; NULL: what lies outside. */
@@ -135,7 +142,7 @@ static void load(struct emu_agent *a, const struct emu_work *w) {
              "the block has ended while a box was on its way into its shared memory");
     return;
   }
-  for (uint32_t k = 0; k < emu_tmap_box_bytes(t) / 16; k++) {
+  for (uint32_t k = 0; k < emu_tmap_box_bytes(t) / 16 && !is_lean(a, t); k++) {
     struct emu_piece p = emu_tmap_piece(t, w->address, w->coord, k);
     if (!load_piece(a, i, t, &p, payload))
       return;
@@ -217,6 +224,7 @@ static bool store_piece(struct emu_agent *a, const struct emu_insn *i, const str
         op_name(i), (unsigned)(p->stored - p->last), (unsigned long long)(t->dim[0] * t->bytes));
     return false;
   }
+  bool lean = is_lean(a, t) && t->writable;
   for (uint32_t b = p->first; b < p->last; b += t->bytes) {
     if (from.hollow >> b & ((1u << t->bytes) - 1)) {
       emu_fail(a, i, EMU_NO_LANE, DIAG_UNWRITTEN,
@@ -224,6 +232,8 @@ static bool store_piece(struct emu_agent *a, const struct emu_insn *i, const str
                p->shared + b);
       return false;
     }
+    if (lean)
+      continue;
     struct emu_ref to =
         emu_touch_global(a, i, EMU_NO_LANE, add ? EMU_ATOMIC : EMU_WRITE,
                          p->global + (b - p->first), t->bytes, payload ? t->bytes : 0);

@@ -284,6 +284,7 @@ struct operand {
   union number *x; /* [mn][k] for A, [k][mn] for B */
   uint32_t mn_step, k_step;
   uint32_t mns;
+  uint32_t begin, end; /* of its buffer */
   bool any_hollow;
   bool hollow[MAX_N]; /* by mn */
 };
@@ -312,12 +313,11 @@ static bool load_chunk(struct emu_agent *a, const struct emu_insn *i, const stru
   enum dtype t = (enum dtype)buf->type.dtype;
   enum cell c = emu_cell(a->unit->e, t);
   uint32_t bytes = emu_bytes(t), address = emu_desc_address(desc, bytes, trans, mn, k);
-  int64_t begin = ir_res_int(buf, IR_ATTR_offset, 0), cells[16];
-  if (address < begin || address + 16 > begin + ir_res_int(buf, IR_ATTR_bytes, 0)) {
+  int64_t cells[16];
+  if (address < to->begin || address + 16 > to->end) {
     emu_fail(a, i, EMU_NO_LANE, DIAG_MACHINE_ACCESS,
-             "'wgmma' reads bytes %u..%u of shared memory, outside of buffer '%s' (%lld..%lld)",
-             address, address + 15, ir_sym(a->unit->e->m, buf->name), (long long)begin,
-             (long long)begin + ir_res_int(buf, IR_ATTR_bytes, 0) - 1);
+             "'wgmma' reads bytes %u..%u of shared memory, outside of buffer '%s' (%u..%u)",
+             address, address + 15, ir_sym(a->unit->e->m, buf->name), to->begin, to->end - 1);
     return false;
   }
   struct emu_ref r = emu_touch_shared(a, i, EMU_NO_LANE, EMU_ASYNC, EMU_READ, address, 16,
@@ -346,6 +346,8 @@ static bool load_operand(struct emu_agent *a, const struct emu_insn *i, const st
              (unsigned long long)bits, why);
     return false;
   }
+  to->begin = (uint32_t)ir_res_int(buf, IR_ATTR_offset, 0);
+  to->end = to->begin + (uint32_t)ir_res_int(buf, IR_ATTR_bytes, 0);
   for (uint32_t mn = 0; mn < to->mns; mn += trans ? per : 1)
     for (uint32_t k = 0; k < ks; k += trans ? 1 : per)
       if (!load_chunk(a, i, buf, &desc, trans, mn, k, to))

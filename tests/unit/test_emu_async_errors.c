@@ -112,10 +112,10 @@ static const struct overlap {
   const char *first; /* in the role that reads tensors, before it does */
   const char *reads; /* what is reported without a wait */
 } overlaps[] = {
-    {{.name = "gemm_128x256", .m = 130, .n = 520, .k = 264}, "slot_acquire $load\n", "tma_load"},
-    {{.name = "gemm_split2", .m = 60, .n = 68, .k = 1672}, "slot_acquire $load\n", "tma_load"},
-    {{.name = "attention_full", .bh = 1, .s = 400}, "slot_acquire $q_load\n", "tma_load"},
-    {{.name = "multicast_sum", .rows = 448}, "slot_acquire $load\n", "tma_load"},
+    {{.name = "gemm_128x256", .m = 72, .n = 264, .k = 136}, "slot_acquire $load\n", "tma_load"},
+    {{.name = "gemm_split2", .m = 60, .n = 68, .k = 264}, "slot_acquire $load\n", "tma_load"},
+    {{.name = "attention_full", .bh = 1, .s = 100}, "slot_acquire $q_load\n", "tma_load"},
+    {{.name = "multicast_sum", .rows = 128}, "slot_acquire $load\n", "tma_load"},
     {{.name = "role_pipe", .rows = 17, .role = true}, "%p_v = gload", "gload"},
 };
 

@@ -133,6 +133,25 @@ static void check(const struct bad *b, bool pdl) {
   stop(&w);
 }
 
+/* A skeleton says the same, but for what values and tensors would show. */
+static void check_skeleton(const struct bad *b) {
+  struct world w;
+  struct emu_options opt = {.mode = EMU_LATE, .skeleton = true};
+  start(&w, b, false);
+  bool ok = emu_run(w.m, w.args, 2, &opt, NULL, &w.diags, &mem_libc);
+  if (ok != !b->code)
+    fail_msg("%s\nskeleton: %s", b->body,
+             ok ? "nothing was reported" : help_last_message(&w.diags));
+  if (!ok && (!strstr(b->code, diag_code(w.diags.list.at[0].id)) ||
+              !strstr(w.diags.list.at[0].message, b->says)))
+    fail_msg("%s\nskeleton: '%s' instead of '%s'", b->body, w.diags.list.at[0].message, b->says);
+  stop(&w);
+}
+
+#define CHECK_SKELETONS(list)                                                                      \
+  for (size_t k_ = 0; k_ < sizeof(list) / sizeof(list)[0]; k_++)                                   \
+  check_skeleton(&(list)[k_])
+
 #define CHECK_ALL(list, pdl)                                                                       \
   for (size_t k_ = 0; k_ < sizeof(list) / sizeof(list)[0]; k_++)                                   \
   check(&(list)[k_], (pdl))
@@ -164,6 +183,7 @@ static void races_in_shared_memory(void **state) {
       {"    barrier\n" STORE LOAD OUT, "K1007 K1006", "nothing", 2, 1},
   };
   CHECK_ALL(list, false);
+  CHECK_SKELETONS(list);
 }
 
 #define COPY "    cp_async $b, $p, %px, %t4, %one, %T {bytes = 4}\n"
@@ -193,6 +213,7 @@ static void copies_on_their_way(void **state) {
       {STORE "    barrier\n" LOAD "    barrier\n" COPY OUT, NULL, NULL, 2, 1},
   };
   CHECK_ALL(list, false);
+  CHECK_SKELETONS(list);
 }
 
 static void races_in_tensors(void **state) {
@@ -284,6 +305,7 @@ static void accesses_outside(void **state) {
        NULL, NULL, 1, 1},
   };
   CHECK_ALL(list, false);
+  CHECK_SKELETONS(list);
 }
 
 static void memory_that_nothing_has_written(void **state) {
@@ -334,6 +356,33 @@ static void divergence(void **state) {
   CHECK_ALL(list, false);
 }
 
+/* What is the same in all lanes is computed for one that is active: %s and %c1 are the same number,
+ * one made of the loop's index, the other lane by lane. */
+#define COUNT(first, last)                                                                         \
+  "    %out = for %k: s32 = " first ", " last ", %one carry(%c: s32 = " first ") : s32 {\n"        \
+  "      %s = add %k, %one : s32\n      %c1 = add %c, %one : s32\n"                                \
+  "      %d = digits %s {map = [4,1,64,4]} : s32\n      %same = eq %d, %c1 : bool\n"               \
+  "      check %same {message = \"another lane's\"}\n      yield %c1\n    }\n"
+
+static void values_of_one_lane(void **state) {
+  (void)state;
+  static const struct bad list[] = {
+      {COUNT("%zero", "%four"), NULL, NULL, 2, 1},
+      {COUNT("%zero", "%l"), NULL, NULL, 2, 1},
+      {COUNT("%l", "%four"), NULL, NULL, 2, 1},
+      {COUNT("%w", "%l4"), NULL, NULL, 3, 1},
+      {"    %odd = and %l, %one : s32\n    %c0 = eq %odd, %one : bool\n    if %c0 {\n" COUNT(
+           "%one", "%l") "      yield\n    } else {\n      yield\n    }\n",
+       NULL, NULL, 2, 1},
+      {COUNT("%zero", "%four") "    %m = mul %w, %four : s32\n    %q = eq %m, %zero : bool\n"
+                               "    check %q {message = \"of the second warp\"}\n",
+       "K1005", "of the second warp", 2, 1},
+      {"    %m = sub %zero, %w : s32\n    %q = digits %m {map = [4,1]} : s32\n", "K0503",
+       "'digits' of -1", 2, 1},
+  };
+  CHECK_ALL(list, false);
+}
+
 static void deadlocks(void **state) {
   (void)state;
   static const struct bad list[] = {
@@ -344,6 +393,7 @@ static void deadlocks(void **state) {
        NULL, NULL, 3, 1},
   };
   CHECK_ALL(list, false);
+  CHECK_SKELETONS(list);
 }
 
 static void other_faults(void **state) {
@@ -417,6 +467,7 @@ int main(void) {
       cmocka_unit_test(accesses_outside),
       cmocka_unit_test(memory_that_nothing_has_written),
       cmocka_unit_test(divergence),
+      cmocka_unit_test(values_of_one_lane),
       cmocka_unit_test(deadlocks),
       cmocka_unit_test(other_faults),
       cmocka_unit_test(launches_that_are_refused),
