@@ -33,7 +33,7 @@ struct emu_work *emu_new_work(struct emu_agent *issuer, const struct emu_insn *i
   w->by = i;
   w->lane = lane;
   memcpy(w->clock, issuer->clock, EMU_CLOCKS(u->e) * sizeof *w->clock);
-  EMU_WAITED(u->e, w->clock) |= issuer->waited >> lane & 1;
+  EMU_WAITED(u->e, w->clock) |= emu_lane_waited(issuer, lane);
   return w;
 }
 

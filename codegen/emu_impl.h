@@ -448,6 +448,10 @@ void emu_tick(struct emu_agent *a);
 #define EMU_FENCED(e, c) ((c) + 2 * (e)->n_agents)
 /* The last part, one word: 1 where the kernels before have ended, as far as the agent knows. */
 #define EMU_WAITED(e, c) ((c)[3 * (e)->n_agents])
+/* Has that lane waited for them? What is done by no one lane is not asked here. */
+static inline bool emu_lane_waited(const struct emu_agent *a, uint32_t lane) {
+  return lane < EMU_LANES && (a->waited >> lane & 1);
+}
 
 /* emu_hollow.c: values that come from memory that nothing has written. They may be computed with,
  * as long as nothing depends on them: addresses, masks, branches, what is stored to tensors.

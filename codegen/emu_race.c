@@ -289,7 +289,7 @@ bool emu_report_global(struct emu_agent *a, const struct emu_insn *i, uint32_t l
 
 bool emu_order_launches(struct emu_agent *a, const struct emu_insn *i, uint32_t lane,
                         enum emu_kind kind, const struct emu_region *r, int64_t at) {
-  if (EMU_WAITED(a->unit->e, a->clock) || (lane < EMU_LANES && (a->waited >> lane & 1)))
+  if (EMU_WAITED(a->unit->e, a->clock) || emu_lane_waited(a, lane))
     return true;
   emu_fail(
       a, i, lane, DIAG_MACHINE_RACE,
