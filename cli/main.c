@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KERNEL_OPTIONS                                                                             \
@@ -40,11 +41,26 @@ const struct cli_command cli_commands[] = {
 };
 const uint32_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 
+/* A second Ctrl-C ends the process at once. One that comes sooner than a person presses it again is the
+ * first once more: some senders (timeout of coreutils) signal a process and its group. */
+#define SAME_INTERRUPT_MS 200
+
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int sig) {
-  (void)sig;
-  interrupted = 1;
+  static struct timespec first;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!interrupted) {
+    first = now;
+    interrupted = 1;
+    return;
+  }
+  if ((now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 <
+      SAME_INTERRUPT_MS)
+    return;
+  signal(sig, SIG_DFL);
+  raise(sig); /* delivered on return */
 }
 
 static bool is_interrupted(void *user) {
@@ -216,8 +232,10 @@ static int run_command(const struct cli_command *cmd, int n, char **words) {
     cli_print_help(cmd, stdout);
     return CLI_OK;
   }
-  struct sigaction sa = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-  sigaction(SIGINT, &sa, NULL); /* a second Ctrl-C ends the process at once */
+  struct sigaction sa = {.sa_handler = on_interrupt};
+  sigaddset(&sa.sa_mask, SIGINT);
+  sigaddset(&sa.sa_mask, SIGTERM);
+  sigaction(SIGINT, &sa, NULL);
   sigaction(SIGTERM, &sa, NULL);
   rc = cmd->run(&o);
   if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -410,6 +410,18 @@ wait $pid
 code=$?
 expect 'Ctrl-C' 0 "^130 [0-5]$" echo "$code $(($(date +%s) - started))"
 expect 'Ctrl-C says so' 0 'interrupted' cat slow.out
+# Twice at once, as timeout does it, is one interrupt; in either order and however close.
+for pause in 0 0 0.01 0.05; do
+  "$KILN" run slow.lua --on interp --shape M=16,N=1000 >slow.out 2>&1 &
+  pid=$!
+  sleep 1
+  kill -INT $pid
+  sleep $pause
+  kill -TERM $pid 2>/dev/null # gone already where it was quick
+  wait $pid
+  expect "interrupted twice within $pause s" 0 '^130$' echo $?
+  expect "interrupted twice within $pause s, says so" 0 'interrupted' cat slow.out
+done
 
 # ---- the n-th allocation fails: always a clean end, never a crash or success with a wrong result
 n=1 step=1 bad=0
