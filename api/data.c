@@ -2,6 +2,8 @@
  * before use, so that what a kernel must not touch can be told afterwards. */
 #include "api/api.h"
 
+#include "base/threads.h"
+
 #include <string.h>
 
 struct rt_tensor api_rt_tensor(const struct api_arg *arg, void *origin) {
@@ -22,13 +24,25 @@ int64_t api_scalar_int(enum dtype t, double number) {
   return dtype_is_float(t) ? 0 : number < 0x1p63 ? (int64_t)number : INT64_MAX;
 }
 
-/* Runs `body` for every element: n is its row-major number, offset its element offset from the
+/* Where the element of that row-major number lies: its indices, its element offset from the
  * origin. */
-#define EACH_ELEMENT(arg, n, offset, body)                                                         \
+static int64_t locate(const struct api_arg *arg, int64_t number, int64_t *index) {
+  int64_t offset = 0;
+  for (uint32_t d = arg->rank; d-- > 0;) {
+    index[d] = number % arg->dim[d];
+    number /= arg->dim[d];
+    offset += index[d] * arg->stride[d];
+  }
+  return offset;
+}
+
+/* Runs `body` for the elements first .. end - 1: n is an element's row-major number, offset its
+ * element offset from the origin. */
+#define EACH_ELEMENT(arg, first, end, n, offset, body)                                             \
   do {                                                                                             \
-    int64_t at_[IR_MAX_RANK] = {0};                                                                \
-    int64_t total_ = api_elements(arg), offset = 0;                                                \
-    for (int64_t n = 0; n < total_; n++) {                                                         \
+    int64_t at_[IR_MAX_RANK] = {0}, end_ = (end);                                                  \
+    int64_t offset = (first) < end_ ? locate(arg, first, at_) : 0;                                 \
+    for (int64_t n = (first); n < end_; n++) {                                                     \
       body;                                                                                        \
       for (uint32_t d_ = (arg)->rank; d_-- > 0;) {                                                 \
         offset += (arg)->stride[d_];                                                               \
@@ -44,15 +58,16 @@ static uint64_t size_of_stride(const struct api_arg *arg, uint32_t d) {
   return arg->stride[d] < 0 ? 0 - (uint64_t)arg->stride[d] : (uint64_t)arg->stride[d];
 }
 
-/* Strides sorted by size and each beyond the reach of the smaller ones: then no two elements meet.
- * Otherwise they are laid out to see. */
-bool api_overlaps_itself(const struct api_arg *arg, struct arena *a) {
+struct reach {
+  uint64_t low, all; /* elements before the origin, from the first to the last */
+  bool zero, apart;  /* a stride of 0; each stride is beyond the reach of the smaller ones */
+};
+
+/* Of a tensor that is not empty. */
+static struct reach reach_of(const struct api_arg *arg) {
   uint32_t order[IR_MAX_RANK], n = 0;
-  uint64_t reach = 0, low = 0;
-  bool apart = true;
+  struct reach r = {.apart = true};
   for (uint32_t d = 0; d < arg->rank; d++) {
-    if (arg->dim[d] == 0)
-      return false;
     if (arg->dim[d] == 1)
       continue;
     uint32_t i = n++;
@@ -62,18 +77,29 @@ bool api_overlaps_itself(const struct api_arg *arg, struct arena *a) {
   }
   for (uint32_t i = 0; i < n; i++) {
     uint64_t s = size_of_stride(arg, order[i]), span = s * (uint64_t)(arg->dim[order[i]] - 1);
-    if (s == 0)
-      return true;
-    apart = apart && s > reach;
-    reach += span;
-    low += arg->stride[order[i]] < 0 ? span : 0;
+    r.zero |= s == 0;
+    r.apart = r.apart && s > r.all;
+    r.all += span;
+    r.low += arg->stride[order[i]] < 0 ? span : 0;
   }
-  if (apart)
+  return r;
+}
+
+static bool strides_are_apart(const struct api_arg *arg) {
+  return api_elements(arg) == 0 || reach_of(arg).apart;
+}
+
+/* Where strides do not say that no two elements meet, they are laid out to see. */
+bool api_overlaps_itself(const struct api_arg *arg, struct arena *a) {
+  if (api_elements(arg) == 0)
     return false;
+  struct reach r = reach_of(arg);
+  if (r.zero || r.apart)
+    return r.zero;
   struct arena_mark mark = arena_get_mark(a);
-  bool *seen = ARENA_ARRAY(a, bool, reach + 1), twice = false;
-  EACH_ELEMENT(arg, e, offset, {
-    uint64_t at = low + (uint64_t)offset;
+  bool *seen = ARENA_ARRAY(a, bool, r.all + 1), twice = false;
+  EACH_ELEMENT(arg, 0, api_elements(arg), e, offset, {
+    uint64_t at = r.low + (uint64_t)offset;
     twice |= seen[at];
     seen[at] = true;
   });
@@ -141,32 +167,65 @@ int64_t api_image_mark_poison(const struct api_image *im, const struct api_arg *
   unsigned char poison[8];
   int64_t left = 0;
   memset(poison, poison_byte(arg, other), sizeof poison);
-  EACH_ELEMENT(arg, n, offset, {
+  EACH_ELEMENT(arg, 0, api_elements(arg), n, offset, {
     marks[n] = marks[n] && is_poison(arg, origin, offset, poison);
     left += marks[n];
   });
   return left;
 }
 
+/* ---- whole tensors ---- */
+
+struct copying {
+  const struct api_arg *arg;
+  unsigned char *origin;
+  double *values;
+  void *packed;
+};
+
+/* Copies in parts, side by side if no two elements share a byte, or nothing is written to them. */
+static void copy(const struct api_image *im, const struct api_arg *arg, double *values,
+                 void *packed, bool apart, void (*part)(void *user, int64_t first, int64_t end)) {
+  struct copying c = {arg, im->memory + RT_GUARD_BYTES + im->origin, values, packed};
+  int64_t n = api_elements(arg);
+  threads_split(n, apart && dtype_bits(arg->dtype) >= 8 ? 1 << 16 : n, part, &c);
+}
+
+static void store_part(void *user, int64_t first, int64_t end) {
+  const struct copying *c = user;
+  EACH_ELEMENT(c->arg, first, end, n, offset,
+               num_store(c->arg->dtype, c->origin, offset, c->values[n]));
+}
+
+static void load_part(void *user, int64_t first, int64_t end) {
+  const struct copying *c = user;
+  EACH_ELEMENT(c->arg, first, end, n, offset,
+               c->values[n] = num_load(c->arg->dtype, c->origin, offset));
+}
+
+static void pack_part(void *user, int64_t first, int64_t end) {
+  const struct copying *c = user;
+  size_t size = dtype_bits(c->arg->dtype) / 8;
+  if (size == 0)
+    EACH_ELEMENT(
+        c->arg, first, end, n, offset,
+        num_store_int(c->arg->dtype, c->packed, n, num_load_int(c->arg->dtype, c->origin, offset)));
+  else
+    EACH_ELEMENT(
+        c->arg, first, end, n, offset,
+        memcpy((char *)c->packed + (size_t)n * size, c->origin + offset * (int64_t)size, size));
+}
+
 void api_image_store(struct api_image *im, const struct api_arg *arg, const double *dense) {
-  unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
-  EACH_ELEMENT(arg, n, offset, num_store(arg->dtype, origin, offset, dense[n]));
+  copy(im, arg, (double *)(uintptr_t)dense, NULL, strides_are_apart(arg), store_part);
 }
 
 void api_image_load(const struct api_image *im, const struct api_arg *arg, double *dense) {
-  const unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
-  EACH_ELEMENT(arg, n, offset, dense[n] = num_load(arg->dtype, origin, offset));
+  copy(im, arg, dense, NULL, true, load_part);
 }
 
 void api_image_pack(const struct api_image *im, const struct api_arg *arg, void *dense) {
-  const unsigned char *origin = im->memory + RT_GUARD_BYTES + im->origin;
-  size_t size = dtype_bits(arg->dtype) / 8;
-  if (size == 0)
-    EACH_ELEMENT(arg, n, offset,
-                 num_store_int(arg->dtype, dense, n, num_load_int(arg->dtype, origin, offset)));
-  else
-    EACH_ELEMENT(arg, n, offset,
-                 memcpy((char *)dense + (size_t)n * size, origin + offset * (int64_t)size, size));
+  copy(im, arg, NULL, dense, true, pack_part);
 }
 
 enum kiln_status api_image_check(struct kiln_context *ctx, const struct api_image *im,

@@ -2,6 +2,8 @@
  * round them; and the poisoned images of all arguments. */
 #include "api/api.h"
 
+#include "base/threads.h"
+
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,8 +52,10 @@ enum kiln_status api_inputs_new(const struct api_problem *p, bool referenced, st
     }
     if (api_is_tensor(arg) && !api_image_new(ctx, a, arg, &out->images[i]))
       return KILN_INVALID;
-    if (arg->kind != IR_ARG_OUT)
-      out->values[i] = ARENA_ARRAY(a, double, api_elements(arg) + 1);
+    size_t bytes = sizeof(double) * ((size_t)api_elements(arg) + 1);
+    if (arg->kind != IR_ARG_OUT) /* the kernel's own function may add to zeros */
+      out->values[i] =
+          p->kernel && p->kernel->has_inputs ? arena_get0(a, bytes) : arena_get(a, bytes);
   }
   return KILN_OK;
 }
@@ -76,6 +80,18 @@ static enum kiln_status ask_kernel(const struct api_problem *p, struct api_input
              : api_failure_since(ctx, before);
 }
 
+struct filling {
+  double *values;
+  enum rt_fill fill;
+  uint64_t seed;
+};
+
+static void fill_part(void *user, int64_t first, int64_t end) {
+  const struct filling *f = user;
+  for (int64_t i = first; i < end; i++)
+    f->values[i] = rt_random(f->fill, f->seed, (uint64_t)i);
+}
+
 enum kiln_status api_inputs_make(const struct api_problem *p, struct api_inputs *in, bool small,
                                  struct arena *a) {
   uint64_t given = 0;
@@ -93,8 +109,9 @@ enum kiln_status api_inputs_make(const struct api_problem *p, struct api_inputs 
       x[0] = num_round(arg->dtype, small ? nearbyint(arg->number) : arg->number);
     if (!api_is_tensor(arg))
       continue;
-    for (int64_t e = 0, n = x && !made ? api_elements(arg) : 0; e < n; e++)
-      x[e] = rt_random(fill, p->seed * 64 + i, (uint64_t)e);
+    struct filling f = {x, fill, p->seed * 64 + i};
+    if (x && !made)
+      threads_split(api_elements(arg), 1 << 16, fill_part, &f);
     api_image_poison(&in->images[i], arg);
     if (x) { /* and back: rounded, and elements that share memory (stride 0) have one value */
       api_image_store(&in->images[i], arg, x);

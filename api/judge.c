@@ -11,6 +11,8 @@
  * 1.13) and with 8 more roundings for sums that follow. */
 #include "api/api.h"
 
+#include "base/threads.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -31,12 +33,27 @@ static int argument_of(const struct api_oracle_call *o, const double *data) {
   return -1;
 }
 
+/* Loops over many elements go side by side; a part is no shorter than this. */
+#define PART (1 << 16)
+
+struct absolute {
+  const double *x;
+  double *y;
+  int64_t cols, row_stride, col_stride;
+};
+
+static void absolute_rows(void *user, int64_t first, int64_t end) {
+  const struct absolute *s = user;
+  for (int64_t i = first; i < end; i++)
+    for (int64_t j = 0; j < s->cols; j++)
+      s->y[i * s->cols + j] = fabs(s->x[i * s->row_stride + j * s->col_stride]);
+}
+
 static double *absolute(struct arena *a, const double *x, int64_t rows, int64_t cols, int64_t rs,
                         int64_t cs) {
-  double *y = ARENA_ARRAY(a, double, rows *cols + 1);
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < cols; j++)
-      y[i * cols + j] = fabs(x[i * rs + j * cs]);
+  double *y = arena_get(a, sizeof(double) * ((size_t)(rows * cols) + 1));
+  struct absolute s = {x, y, cols, rs, cs};
+  threads_split(rows, PART / (cols + 1) + 1, absolute_rows, &s);
   return y;
 }
 
@@ -61,7 +78,7 @@ static void note_product(void *user) {
   VEC_PUSH(o->a, &o->seen, seen);
   if (o->seen.n > 1)
     return;
-  o->magnitude = ARENA_ARRAY(o->a, double, mm->m * mm->n + 1);
+  o->magnitude = arena_get(o->a, sizeof(double) * ((size_t)(mm->m * mm->n) + 1));
   struct arena_mark mark = arena_get_mark(o->a);
   double *aa = absolute(o->a, mm->a, mm->m, mm->k, mm->a_row, mm->a_col);
   double *bb = absolute(o->a, mm->b, mm->k, mm->n, mm->b_row, mm->b_col);
@@ -94,19 +111,36 @@ static bool is_output(const struct api_arg *arg) {
   return arg->kind == IR_ARG_OUT || arg->kind == IR_ARG_INOUT;
 }
 
-/* One buffer of doubles per output. */
+/* One buffer of doubles per output: zeros, as a kernel may leave elements out, which an oracle does
+ * not. */
 static double **output_buffers(const struct api_problem *p, struct arena *a) {
+  bool all = p->kernel && p->kernel->has_oracle;
   double **out = ARENA_ARRAY(a, double *, p->n_args + 1);
-  for (uint32_t i = 0; i < p->n_args; i++)
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    size_t bytes = sizeof(double) * ((size_t)api_elements(&p->args[i]) + 1);
     if (is_output(&p->args[i]) && !p->args[i].absent)
-      out[i] = ARENA_ARRAY(a, double, api_elements(&p->args[i]) + 1);
+      out[i] = all ? arena_get(a, bytes) : arena_get0(a, bytes);
+  }
   return out;
 }
 
+struct rounding {
+  enum dtype t;
+  double *values;
+};
+
+static void round_part(void *user, int64_t first, int64_t end) {
+  const struct rounding *r = user;
+  for (int64_t n = first; n < end; n++)
+    r->values[n] = num_round(r->t, r->values[n]);
+}
+
 static void round_outputs(const struct api_problem *p, double **values) {
-  for (uint32_t i = 0; i < p->n_args; i++)
-    for (int64_t n = 0, e = values[i] ? api_elements(&p->args[i]) : 0; n < e; n++)
-      values[i][n] = num_round(p->args[i].dtype, values[i][n]);
+  for (uint32_t i = 0; i < p->n_args; i++) {
+    struct rounding r = {p->args[i].dtype, values[i]};
+    if (values[i])
+      threads_split(api_elements(&p->args[i]), PART, round_part, &r);
+  }
 }
 
 static bool run_oracle(const struct api_problem *p, struct api_oracle_call *o, double **results) {
@@ -125,6 +159,17 @@ static bool run_oracle(const struct api_problem *p, struct api_oracle_call *o, d
   bool ok = fe_oracle(p->file->fe, p->kernel, &fp, o->arrays, out);
   p->file->oracle = NULL;
   return ok;
+}
+
+struct bounding {
+  const double *magnitude;
+  double factor, most, *bound;
+};
+
+static void bound_part(void *user, int64_t first, int64_t end) {
+  const struct bounding *b = user;
+  for (int64_t n = first; n < end; n++)
+    b->bound[n] = b->factor * (b->magnitude[n] + b->most);
 }
 
 static enum kiln_status by_oracle(const struct api_problem *p, double **inputs, struct arena *a,
@@ -156,12 +201,11 @@ static enum kiln_status by_oracle(const struct api_problem *p, double **inputs, 
     const struct api_matmul *mm = &o.seen.at[0];
     if (!ref->ref[i] || arg->rank != 2 || arg->dim[0] != mm->m || arg->dim[1] != mm->n)
       continue;
-    double g = rt_gamma(mm->k + 8, DT_F32), most = 0;
+    struct bounding b = {.magnitude = o.magnitude, .factor = 1.2 * rt_gamma(mm->k + 8, DT_F32)};
     for (int64_t n = 0; n < mm->m * mm->n; n++)
-      most = fmax(most, fabs(ref->ref[i][n]));
-    ref->bound[i] = ARENA_ARRAY(a, double, mm->m * mm->n + 1);
-    for (int64_t n = 0; n < mm->m * mm->n; n++)
-      ref->bound[i][n] = 1.2 * g * (o.magnitude[n] + most);
+      b.most = fmax(b.most, fabs(ref->ref[i][n]));
+    ref->bound[i] = b.bound = arena_get(a, sizeof(double) * ((size_t)(mm->m * mm->n) + 1));
+    threads_split(mm->m * mm->n, PART, bound_part, &b);
   }
   return KILN_OK;
 }

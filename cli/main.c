@@ -41,8 +41,8 @@ const struct cli_command cli_commands[] = {
 };
 const uint32_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
 
-/* A second Ctrl-C ends the process at once. One that comes sooner than a person presses it again is the
- * first once more: some senders (timeout of coreutils) signal a process and its group. */
+/* A second Ctrl-C ends the process at once. One that comes sooner than a person presses it again is
+ * the first once more: some senders (timeout of coreutils) signal a process and its group. */
 #define SAME_INTERRUPT_MS 200
 
 static volatile sig_atomic_t interrupted;

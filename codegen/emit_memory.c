@@ -294,8 +294,8 @@ static void gload(struct emit *e, struct ir_op o) {
   split(e, n, t, piece);
 }
 
-/* Stores of 8 and 16 bytes are instructions of their own: of an assignment the compiler may make one
- * for each word. Floats stay floats. */
+/* Stores of 8 and 16 bytes are instructions of their own: of an assignment the compiler may make
+ * one for each word. Floats stay floats. */
 static const char *wide_store(struct emit *e, const struct ir_opnode *n, enum dtype t) {
   uint32_t count = n->n_in - 2u;
   bool pair = count * dtype_bits(t) == 64;

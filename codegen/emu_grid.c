@@ -6,7 +6,7 @@
  * one by one, which reports it. Kernels whose blocks change memory atomically, or print, always run
  * one by one. */
 #include "codegen/emu_impl.h"
-#include "ir/threads.h"
+#include "base/threads.h"
 
 #include <string.h>
 
@@ -114,7 +114,7 @@ static void wait(void *user) {
 }
 
 static uint32_t thread_count(const struct emu *e, uint64_t left) {
-  uint64_t n = e->opt->threads ? e->opt->threads : ir_processors();
+  uint64_t n = e->opt->threads ? e->opt->threads : threads_processors();
   uint64_t agent = (uint64_t)e->plan.n_slots * EMU_SLOT;
   for (uint32_t r = 1; r < e->m->res.n; r++)
     agent += (uint64_t)emu_frag_elems(e->m, r) * EMU_LANES * 8;
@@ -190,7 +190,7 @@ static bool run_parallel(struct emu *e, struct emu_unit *u, uint64_t first, uint
   keep(&before);
   t->e = e;
   t->workers = ARENA_ARRAY(u->arena, struct worker, n_threads);
-  const struct mem_alloc *mem = ir_locked_mem_new(u->arena->mem);
+  const struct mem_alloc *mem = threads_mem_new(u->arena->mem);
   if (!mem) /* from here on nothing is taken from the arena, whose trap would leave this behind */
     return false;
   t->n = n;
@@ -206,7 +206,7 @@ static bool run_parallel(struct emu *e, struct emu_unit *u, uint64_t first, uint
     ok = diag_init(&w->diags, mem) && ok;
   }
   if (ok)
-    ir_run_threads(n_threads, work, wait, t);
+    threads_run(n_threads, work, wait, t);
   ok = ok && !atomic_load(&t->failed);
   for (uint32_t k = 0; k < n_threads; k++) {
     if (ok)
@@ -214,7 +214,7 @@ static bool run_parallel(struct emu *e, struct emu_unit *u, uint64_t first, uint
     diag_free(&t->workers[k].diags);
     arena_free(&t->workers[k].arena);
   }
-  ir_locked_mem_free(mem);
+  threads_mem_free(mem);
   if (!ok)
     restore(&before);
   else

@@ -199,8 +199,8 @@ static void store(const struct emu *e, const struct emu_insn *i, enum dtype t,
                        s->cells[k - first] + lane_at(c, lane));
 }
 
-/* Of a skeleton's accesses to floats: do all lanes of `on` touch one region as they may? Then that is
- * all there is to them; if not, the way lane by lane says what is wrong. */
+/* Of a skeleton's accesses to floats: do all lanes of `on` touch one region as they may? Then that
+ * is all there is to them; if not, the way lane by lane says what is wrong. */
 static bool are_legal(const struct emu_agent *a, enum emu_kind kind, enum dtype t,
                       const int64_t *va, uint32_t on, uint32_t bytes) {
   const struct emu *e = a->unit->e;

@@ -6,14 +6,15 @@
  * that a relaxed barrier or a remote arrival on an mbarrier gives; and up to where the other has
  * fenced its writes for the asynchronous proxy.
  *
- * Behind them is one word more: whether the kernels before this one have ended, which an agent knows
- * from its own pdl_wait or from whoever handed that on.
+ * Behind them is one word more: whether the kernels before this one have ended, which an agent
+ * knows from its own pdl_wait or from whoever handed that on.
  *
  * Memory remembers who touched it last and when; an access that does not come after those it
  * conflicts with is a race, whether or not it went wrong this time. A clock moves on where the
- * agent hands on what it did (emu_release). A barrier of all there are begins an epoch: all that was
- * done before it is in order then, and is not looked at again. Lanes of a warp are ordered by what orders their warp
- * with others: between two releases, what one lane writes is not for another to touch. */
+ * agent hands on what it did (emu_release). A barrier of all there are begins an epoch: all that
+ * was done before it is in order then, and is not looked at again. Lanes of a warp are ordered by
+ * what orders their warp with others: between two releases, what one lane writes is not for another
+ * to touch. */
 #include "codegen/emu_impl.h"
 
 #include <stdio.h>
@@ -151,7 +152,7 @@ static struct emu_granule written(const struct emu_agent *a, const struct emu_in
   };
 }
 
-/* Touched in another epoch, and nothing is on its way there: whatever is done now comes after it. */
+/* Touched in another epoch, and nothing is on its way there: what is done now comes after it. */
 static inline bool is_settled(const struct emu_granule *g, uint32_t epoch) {
   return g->epoch != epoch && !(g->flags & EMU_FLYING);
 }

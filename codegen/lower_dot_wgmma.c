@@ -9,8 +9,8 @@
  *
  * A in registers is a fragment of its own layout (cg_layout_wgmma_a); while the dot is in flight
  * nobody writes it. One that comes from outside of the dot's block is copied in each iteration:
- * ptxas 13.0 gives registers that live through a loop as A to other dots of the loop, too, and these
- * overwrite them.
+ * ptxas 13.0 gives registers that live through a loop as A to other dots of the loop, too, and
+ * these overwrite them.
  *
  * Where sums are promoted, CG_PROMOTE_K of k are summed in a fragment that starts at nothing, and
  * that is added to the accumulator when they are done.

@@ -7,6 +7,8 @@
  * last time. */
 #include "frontend/dsl.h"
 
+#include "base/threads.h"
+
 #include <inttypes.h>
 #include <math.h>
 
@@ -158,17 +160,54 @@ int64_t dsl_array_offset(uint32_t rank, const int64_t *i, const int64_t *stride)
   return o;
 }
 
+/* Work over the rows of a result (its last dim), side by side where there is enough of it. */
+struct rows {
+  const int64_t *dim;
+  uint32_t outer; /* dims but the last */
+  int64_t inner;
+  double *out;
+};
+
+static struct rows rows_of(uint32_t rank, const int64_t *dim, double *out) {
+  struct rows r = {dim, rank ? rank - 1 : 0, rank ? dim[rank - 1] : 1, out};
+  return r;
+}
+
+static void each_row(const struct rows *r, int64_t count,
+                     void (*part)(void *user, int64_t first, int64_t end), void *user) {
+  if (count > 0)
+    threads_split(count / r->inner, (1 << 16) / r->inner + 1, part, user);
+}
+
+/* The indices of a row. */
+static void find_row(const struct rows *r, int64_t number, int64_t *index) {
+  for (uint32_t d = r->outer; d-- > 0;) {
+    index[d] = number % r->dim[d];
+    number /= r->dim[d];
+  }
+}
+
+struct copying {
+  struct rows rows;
+  const struct dsl_array *from;
+};
+
+static void copy_rows(void *user, int64_t first, int64_t end) {
+  const struct copying *c = user;
+  const struct rows *r = &c->rows;
+  int64_t i[IR_MAX_RANK] = {0}, step = c->from->rank ? c->from->stride[r->outer] : 0;
+  find_row(r, first, i);
+  for (int64_t n = first; n < end; n++, dsl_array_next(r->outer, r->dim, i)) {
+    const double *row = c->from->data + dsl_array_offset(r->outer, i, c->from->stride);
+    double *out = r->out + n * r->inner;
+    for (int64_t k = 0; k < r->inner; k++)
+      out[k] = row[k * step];
+  }
+}
+
 void dsl_array_copy(const struct dsl_array *a, double *out) {
-  if (dsl_array_count(a) == 0)
-    return;
-  int64_t i[IR_MAX_RANK] = {0}, n = 0;
-  uint32_t outer = a->rank ? a->rank - 1 : 0;
-  int64_t inner = a->rank ? a->dim[outer] : 1, step = a->rank ? a->stride[outer] : 0;
-  do {
-    const double *row = a->data + dsl_array_offset(outer, i, a->stride);
-    for (int64_t k = 0; k < inner; k++)
-      out[n++] = row[k * step];
-  } while (dsl_array_next(outer, a->dim, i));
+  struct copying c = {rows_of(a->rank, a->dim, out), a};
+  each_row(&c.rows, dsl_array_count(a), copy_rows, &c);
 }
 
 const char *dsl_array_shape(struct fe_file *f, const struct dsl_array *a) {
@@ -186,8 +225,34 @@ struct elem_operand {
   double number;
 };
 
-void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn, int idx, int n) {
+struct elem_work {
+  struct rows rows;
+  const struct fe_file *f;
+  dsl_fn fn;
   struct elem_operand in[3];
+  int n;
+};
+
+static void elem_rows(void *user, int64_t first, int64_t end) {
+  const struct elem_work *w = user;
+  const struct rows *r = &w->rows;
+  int64_t i[IR_MAX_RANK] = {0};
+  find_row(r, first, i);
+  for (int64_t m = first; m < end; m++, dsl_array_next(r->outer, r->dim, i)) {
+    const double *row[3] = {NULL, NULL, NULL};
+    double *out = r->out + m * r->inner;
+    for (int k = 0; k < w->n; k++)
+      row[k] = w->in[k].data + dsl_array_offset(r->outer, i, w->in[k].stride);
+    for (int64_t j = 0; j < r->inner; j++) {
+      double x[3];
+      for (int k = 0; k < w->n; k++)
+        x[k] = row[k][j * w->in[k].stride[r->outer]];
+      out[j] = dsl_round(w->f, w->fn(x));
+    }
+  }
+}
+
+void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn, int idx, int n) {
   const struct dsl_array *first = NULL;
   uint32_t rank = 0;
   int64_t dim[IR_MAX_RANK];
@@ -225,32 +290,16 @@ void dsl_array_elem(lua_State *L, struct fe_file *f, const char *what, dsl_fn fn
     return;
   }
   struct dsl_array *out = dsl_new_array(L, f, rank, dim);
+  struct elem_work w = {.rows = rows_of(rank, dim, out->data), .f = f, .fn = fn, .n = n};
   for (int k = 0; k < n; k++) {
     const struct dsl_array *a = dsl_to_array(L, idx + k);
-    in[k].number = a ? 0 : lua_tonumber(L, idx + k);
-    in[k].data = a ? a->data : &in[k].number;
+    struct elem_operand *in = &w.in[k];
+    in->number = a ? 0 : lua_tonumber(L, idx + k);
+    in->data = a ? a->data : &in->number;
     for (uint32_t d = 0; d < rank; d++)
-      in[k].stride[d] = a && a->dim[d] == dim[d] ? a->stride[d] : 0;
+      in->stride[d] = a && a->dim[d] == dim[d] ? a->stride[d] : 0;
   }
-  if (dsl_array_count(out) == 0)
-    return;
-  int64_t i[IR_MAX_RANK] = {0}, at = 0;
-  uint32_t outer = rank ? rank - 1 : 0;
-  int64_t inner = rank ? dim[outer] : 1;
-  do {
-    const double *row[3] = {NULL, NULL, NULL};
-    int64_t step[3] = {0, 0, 0};
-    for (int k = 0; k < n; k++) {
-      row[k] = in[k].data + dsl_array_offset(outer, i, in[k].stride);
-      step[k] = rank ? in[k].stride[outer] : 0;
-    }
-    for (int64_t j = 0; j < inner; j++) {
-      double x[3];
-      for (int k = 0; k < n; k++)
-        x[k] = row[k][j * step[k]];
-      out->data[at++] = dsl_round(f, fn(x));
-    }
-  } while (dsl_array_next(outer, dim, i));
+  each_row(&w.rows, dsl_array_count(out), elem_rows, &w);
 }
 
 static double fold_value(const struct fe_file *f, enum dsl_fold fold, double acc, double x) {

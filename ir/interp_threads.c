@@ -11,7 +11,7 @@
  * Threads start once the programs run so far say that it pays. The caller's thread works as well,
  * and it alone asks opt.interrupted. Memory comes from the caller's allocator under a lock. */
 #include "ir/interp_impl.h"
-#include "ir/threads.h"
+#include "base/threads.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -78,7 +78,7 @@ void interp_threads_prepare(struct interp *in) {
 }
 
 static uint32_t thread_count(const struct interp *in, uint64_t left) {
-  uint64_t n = in->opt.threads ? in->opt.threads : ir_processors();
+  uint64_t n = in->opt.threads ? in->opt.threads : threads_processors();
   uint64_t bytes = in->scratch_bytes;
   for (uint32_t s = 1; s <= in->n_slots; s++)
     bytes += in->buf_bytes[s];
@@ -267,7 +267,7 @@ bool interp_run_parallel(struct interp *in, uint64_t first, uint64_t n) {
     return false;
   struct interp_team *t = ARENA_NEW(in->arena, struct interp_team);
   struct worker *workers = ARENA_ARRAY(in->arena, struct worker, n_threads);
-  const struct mem_alloc *mem = ir_locked_mem_new(in->arena->mem);
+  const struct mem_alloc *mem = threads_mem_new(in->arena->mem);
   if (!mem)
     return false;
   t->workers = workers;
@@ -290,7 +290,7 @@ bool interp_run_parallel(struct interp *in, uint64_t first, uint64_t n) {
   ok = ok && arena_guard(&workers[0].arena, take_snapshot, &before);
   if (ok) {
     workers[0].in.is_caller = true;
-    ir_run_threads(n_threads, run_worker, poll_caller, t);
+    threads_run(n_threads, run_worker, poll_caller, t);
     ok = t->interrupted || all_well(in, t, workers, n_threads);
     if (!ok)
       restore(&before);
@@ -303,7 +303,7 @@ bool interp_run_parallel(struct interp *in, uint64_t first, uint64_t n) {
     diag_free(&workers[k].diags);
     arena_free(&workers[k].arena);
   }
-  ir_locked_mem_free(mem);
+  threads_mem_free(mem);
   if (ok && t->interrupted)
     interp_fail(in, t->interrupted_at, DIAG_INTERRUPTED, "interrupted while interpreting");
   return ok;

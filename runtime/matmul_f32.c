@@ -1,6 +1,8 @@
 /* The single-precision product that serves as accuracy baseline; see rt.h. */
 #include "runtime/rt.h"
 
+#include "base/threads.h"
+
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -12,10 +14,35 @@ struct work {
   size_t na, nb, nc; /* bytes */
 };
 
+#define PART (1 << 16) /* elements that are worth a thread */
+
+struct gathering {
+  float *to;
+  const double *x;
+  int64_t cols, s0, s1;
+};
+
+static void gather_rows(void *user, int64_t first, int64_t end) {
+  const struct gathering *g = user;
+  for (int64_t i = first; i < end; i++)
+    for (int64_t j = 0; j < g->cols; j++)
+      g->to[i * g->cols + j] = (float)g->x[i * g->s0 + j * g->s1];
+}
+
 static void gather(float *to, const double *x, int64_t rows, int64_t cols, int64_t s0, int64_t s1) {
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < cols; j++)
-      to[i * cols + j] = (float)x[i * s0 + j * s1];
+  struct gathering g = {to, x, cols, s0, s1};
+  threads_split(rows, PART / (cols + 1) + 1, gather_rows, &g);
+}
+
+struct widening {
+  double *to;
+  const float *x;
+};
+
+static void widen_part(void *user, int64_t first, int64_t end) {
+  const struct widening *w = user;
+  for (int64_t i = first; i < end; i++)
+    w->to[i] = (double)w->x[i];
 }
 
 /* Rows of C at a time, k in order: each element is one running f32 sum. */
@@ -91,8 +118,9 @@ enum rt_status rt_matmul_f32(struct rt_ctx *ctx, struct rt_device *dev, int64_t 
   } else {
     diag_report(ctx->diags, DIAG_ERROR, DIAG_NO_MEMORY, DIAG_NOWHERE, "out of memory");
   }
-  for (int64_t i = 0; st == RT_OK && i < m * n; i++)
-    c[i] = (double)w.c[i];
+  struct widening wide = {c, w.c};
+  if (st == RT_OK)
+    threads_split(m * n, PART, widen_part, &wide);
   mem_drop(w.mem, w.a, w.na);
   mem_drop(w.mem, w.b, w.nb);
   mem_drop(w.mem, w.c, w.nc);

@@ -311,6 +311,34 @@ static void test_text(void **state) {
   arena_free(&mem.arena);
 }
 
+/* Elements that fill their buffer leave no pads, in any order of strides; one byte more does, and
+ * so does a dim that is longer than the step over it says. */
+static void test_dense_pads(void **state) {
+  (void)state;
+  static const struct {
+    struct rt_tensor t;
+    size_t bytes;
+    int64_t found;
+  } rows[] = {
+      {{.dtype = DT_F32, .rank = 2, .dim = {4, 6}, .stride = {6, 1}}, 96, -1},
+      {{.dtype = DT_F32, .rank = 2, .dim = {4, 6}, .stride = {1, 4}}, 96, -1},
+      {{.dtype = DT_F32, .rank = 3, .dim = {2, 3, 4}, .stride = {4, 8, 1}}, 96, -1},
+      {{.dtype = DT_F32, .rank = 3, .dim = {4, 1, 6}, .stride = {6, 999, 1}}, 96, -1},
+      {{.dtype = DT_F32, .rank = 2, .dim = {4, 6}, .stride = {6, 1}}, 97, 96},
+      {{.dtype = DT_F32, .rank = 2, .dim = {4, 5}, .stride = {6, 1}}, 96, 20},
+      {{.dtype = DT_F32, .rank = 2, .dim = {4, 6}, .stride = {0, 1}}, 96, 24},
+      {{.dtype = DT_F32, .rank = 2, .dim = {2, 11}, .stride = {2, 2}}, 96, 4},
+      {{.dtype = DT_F32, .rank = 1, .dim = {0}, .stride = {1}}, 8, 0},
+      {{.dtype = DT_F32, .rank = 0}, 4, -1},
+      {{.dtype = DT_F32, .rank = 0}, 8, 4},
+  };
+  unsigned char buffer[97] = {0}; /* no byte is poison: every pad is found */
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rt_check_pads(&mem_libc, &rows[i].t, buffer, rows[i].bytes, 0, RT_POISON_FLOAT) !=
+        rows[i].found)
+      fail_msg("row %zu", i);
+}
+
 static void test_pads(void **state) {
   (void)state;
   unsigned char buffer[4 * 24];
@@ -349,6 +377,7 @@ int main(void) {
       cmocka_unit_test(test_edges),
       cmocka_unit_test(test_text),
       cmocka_unit_test(test_pads),
+      cmocka_unit_test(test_dense_pads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 /* Threads of a run; see threads.h. */
-#include "ir/threads.h"
+#include "base/threads.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -25,7 +26,7 @@ struct member {
   pthread_t thread;
 };
 
-uint32_t ir_processors(void) {
+uint32_t threads_processors(void) {
   cpu_set_t cpus;
   return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint32_t)CPU_COUNT(&cpus) : 1;
 }
@@ -60,8 +61,8 @@ static void wait_for_all(struct team *t, void (*wait)(void *user)) {
   pthread_mutex_unlock(&t->lock);
 }
 
-void ir_run_threads(uint32_t n, void (*work)(void *user, uint32_t k), void (*wait)(void *user),
-                    void *user) {
+void threads_run(uint32_t n, void (*work)(void *user, uint32_t k), void (*wait)(void *user),
+                 void *user) {
   struct team t = {.work = work, .user = user};
   struct member members[MAX_THREADS];
   sigset_t all, before;
@@ -95,6 +96,46 @@ void ir_run_threads(uint32_t n, void (*work)(void *user, uint32_t k), void (*wai
   work(user, 0);
 }
 
+/* ---- parts ---- */
+
+struct split {
+  void (*part)(void *user, int64_t first, int64_t end);
+  void *user;
+  int64_t n, size;
+  atomic_int_fast64_t next; /* the first number that no thread has taken */
+};
+
+static void run_parts(void *user, uint32_t k) {
+  struct split *s = user;
+  (void)k;
+  for (;;) {
+    int64_t first = atomic_fetch_add(&s->next, s->size);
+    if (first >= s->n)
+      return;
+    s->part(s->user, first, s->n - first < s->size ? s->n : first + s->size);
+  }
+}
+
+static void wait_for_nothing(void *user) {
+  (void)user;
+}
+
+void threads_split(int64_t n, int64_t least, void (*part)(void *user, int64_t first, int64_t end),
+                   void *user) {
+  least = least > 0 ? least : 1;
+  int64_t threads = threads_processors(), most = n / least;
+  threads = threads < most ? threads : most;
+  if (threads < 2) {
+    if (n > 0)
+      part(user, 0, n);
+    return;
+  }
+  /* Several parts a thread: one that is held up has fewer. */
+  int64_t size = n / (4 * threads) > least ? n / (4 * threads) : least;
+  struct split s = {.part = part, .user = user, .n = n, .size = size};
+  threads_run((uint32_t)threads, run_parts, wait_for_nothing, &s);
+}
+
 /* ---- memory ---- */
 
 struct locked_mem {
@@ -111,7 +152,7 @@ static void *locked(void *user, void *p, size_t old_size, size_t new_size) {
   return p;
 }
 
-const struct mem_alloc *ir_locked_mem_new(const struct mem_alloc *mem) {
+const struct mem_alloc *threads_mem_new(const struct mem_alloc *mem) {
   struct locked_mem *l = mem_get(mem, sizeof *l);
   if (!l)
     return NULL;
@@ -123,7 +164,7 @@ const struct mem_alloc *ir_locked_mem_new(const struct mem_alloc *mem) {
   return &l->alloc;
 }
 
-void ir_locked_mem_free(const struct mem_alloc *locked_alloc) {
+void threads_mem_free(const struct mem_alloc *locked_alloc) {
   if (!locked_alloc)
     return;
   struct locked_mem *l = locked_alloc->user;
