@@ -137,6 +137,11 @@ struct api_pick {
   const char *text; /* what was chosen, why, and what else there was; NULL: all was given */
 };
 
+struct api_fused { /* argument indices, -1: none */
+  int bias, residual;
+  enum rt_lt_activation activation;
+};
+
 struct api_problem {
   struct kiln_file *file;
   const struct fe_kernel *kernel; /* NULL for an IR text */
@@ -153,6 +158,7 @@ struct api_problem {
   bool shaped;        /* every dim has a value, so args have shapes and strides */
   uint64_t absent;
   uint64_t seed;
+  struct api_fused fused; /* what cuBLAS is to compute beside its product */
 };
 
 /* The caller's request as this library knows it: fields that an older program lacks get their
@@ -330,6 +336,30 @@ enum kiln_status api_reference_make(const struct api_problem *p, const struct ir
 /* Whether integer-valued inputs give exact results in any order of summation, with one rounding at
  * most: at the store. */
 bool api_is_exact(const struct ir_module *m, struct arena *a);
+
+/* ---- peer.c: what a case is timed beside ---- */
+
+struct api_peer {
+  const char *name;
+  struct rt_lt_matmul *plan; /* cuBLAS */
+  uint32_t algorithm;
+  struct rt_buffer *to, *from; /* cuBLAS: its result in `to`; copy: both */
+  size_t bytes;
+};
+
+/* Reads what the request wants fused; false after an error. */
+bool api_read_fused(struct kiln_context *ctx, const struct kiln_request *req,
+                    struct api_problem *p);
+/* cuBLAS for a kernel whose oracle is one product of two of its arguments: false where it has no
+ * such operation, with an error or, where there is no such product, without. */
+bool api_peer_product(struct api_peer *peer, struct rt_device *dev, const struct api_problem *p,
+                      struct ir_module *tile, const struct rt_arg *args,
+                      const struct api_reference *ref);
+/* A copy that reads and writes as many bytes as the kernel must: what the memory gives. */
+bool api_peer_copy(struct api_peer *peer, struct rt_device *dev, double bytes);
+/* One run, as rt_time wants it; user: the peer. */
+enum rt_status api_peer_run(void *user, rt_stream stream, uint32_t round);
+void api_peer_free(struct api_peer *peer);
 
 /* The matrix products of the oracle under way (fe_host.matmul). */
 bool api_oracle_matmul(struct kiln_file *file, const struct fe_matmul *mm);

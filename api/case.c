@@ -283,69 +283,9 @@ static enum kiln_status judge(struct case_run *r, bool exact, struct api_referen
 
 /* ---- times ---- */
 
-/* What is timed beside the kernel. */
-struct peer {
-  const char *name;
-  struct rt_lt_matmul *plan; /* cuBLAS */
-  uint32_t algorithm;
-  struct rt_buffer *to, *from; /* cuBLAS: its result in `to`; copy: both */
-  size_t bytes;
-};
-
 static enum rt_status run_ours(void *user, rt_stream stream, uint32_t round) {
   (void)round;
   return rt_launch(user, stream);
-}
-
-static enum rt_status run_peer(void *user, rt_stream stream, uint32_t round) {
-  struct peer *peer = user;
-  (void)round;
-  return peer->plan ? rt_lt_run(peer->plan, peer->algorithm, stream)
-                    : rt_buffer_copy(peer->to, peer->from, peer->bytes, stream);
-}
-
-static struct rt_tensor transposed(struct rt_tensor t, bool swap) {
-  if (swap) {
-    int64_t d = t.dim[0], s = t.stride[0];
-    t.dim[0] = t.dim[1];
-    t.stride[0] = t.stride[1];
-    t.dim[1] = d;
-    t.stride[1] = s;
-  }
-  return t;
-}
-
-/* cuBLAS for a kernel whose oracle is one product of two of its arguments: false where it has no
- * such operation. Its result goes to a buffer of its own. */
-static bool make_product(struct case_run *r, const struct api_reference *ref, struct peer *peer) {
-  const struct api_matmul *mm = ref->n_matmuls == 1 ? &ref->matmuls[0] : NULL;
-  const struct api_arg *c = NULL;
-  for (uint32_t i = 0; i < r->p.n_args && mm; i++)
-    if (api_is_written(&r->p.args[i]) && r->p.args[i].rank == 2 && r->p.args[i].dim[0] == mm->m &&
-        r->p.args[i].dim[1] == mm->n)
-      c = &r->p.args[i];
-  if (!c || mm->a < 0 || mm->b < 0 || !mm->m || !mm->n || !mm->k)
-    return false;
-  struct rt_tensor a = transposed(r->args[mm->a].tensor, mm->a_trans);
-  struct rt_tensor b = transposed(r->args[mm->b].tensor, mm->b_trans);
-  struct rt_tensor out = {.dtype = c->dtype, .rank = 2, .dim = {mm->m, mm->n}};
-  rt_tensor_contiguous(&out);
-  size_t bytes = (size_t)dtype_bytes(c->dtype, mm->m * mm->n);
-  peer->name = "cuBLAS";
-  if (rt_buffer_new(r->dev, "cuBLAS result", bytes, &peer->to) != RT_OK)
-    return false;
-  out.data = rt_buffer_data(peer->to);
-  return rt_lt_new(r->dev, &a, &b, &out, &peer->plan) == RT_OK &&
-         rt_lt_fastest(peer->plan, &peer->algorithm) == RT_OK;
-}
-
-/* A copy that reads and writes as many bytes as the kernel must: what the memory gives. */
-static bool make_copy(struct case_run *r, struct peer *peer) {
-  peer->name = "copy";
-  peer->bytes = (size_t)(r->report->bytes / 2);
-  return rt_buffer_new(r->dev, "copied to", peer->bytes, &peer->to) == RT_OK &&
-         rt_buffer_new(r->dev, "copied from", peer->bytes, &peer->from) == RT_OK &&
-         rt_buffer_fill(peer->from, 0x5a, NULL) == RT_OK;
 }
 
 static struct kiln_timing timing_of(const struct rt_timing *t, uint32_t rounds) {
@@ -376,22 +316,22 @@ static enum kiln_status time_both(struct case_run *r, struct rt_candidate *candi
 }
 
 static enum kiln_status time_case(struct case_run *r, const struct api_reference *ref) {
-  struct peer peer = {0};
+  struct api_peer peer = {0};
   uint32_t before = r->ctx->diags.list.n;
-  bool with_peer = (r->flags & KILN_CASE_PEERS) &&
-                   (ref->n_matmuls ? make_product(r, ref, &peer) : make_copy(r, &peer));
+  bool with_peer =
+      (r->flags & KILN_CASE_PEERS) &&
+      (ref->n_matmuls ? api_peer_product(&peer, r->dev, &r->p, r->v->tile, r->args, ref)
+                      : api_peer_copy(&peer, r->dev, r->report->bytes));
   if (r->ctx->diags.list.n > before) { /* no peer is no failure */
     api_log(r->ctx, KILN_LOG_WARNING, "not timed beside %s: %s", peer.name,
             r->ctx->diags.list.at[before].message);
     diag_truncate(&r->ctx->diags, before);
   }
   struct rt_candidate candidates[2] = {{"kiln", run_ours, r->prepared},
-                                       {peer.name, run_peer, &peer}};
+                                       {peer.name, api_peer_run, &peer}};
   r->report->peer = with_peer ? peer.name : NULL;
   enum kiln_status st = time_both(r, candidates, with_peer ? 2 : 1);
-  rt_lt_free(peer.plan);
-  rt_buffer_free(peer.from);
-  rt_buffer_free(peer.to);
+  api_peer_free(&peer);
   return st;
 }
 

@@ -98,6 +98,7 @@ static void check_lists(struct resolve *r) {
   check_twice(r, "--offset", q->n_offsets, q->offsets);
   check_twice(r, "--scalar", q->n_scalars, q->scalars);
   check_twice(r, "--absent", q->n_absent, q->absent);
+  check_twice(r, "--fused", q->n_fused, q->fused);
   for (uint32_t i = 0; i < q->n_layouts; i++)
     for (uint32_t k = 0; k < q->n_strides; k++) {
       size_t len = strcspn(q->layouts[i], "=");
@@ -613,5 +614,7 @@ bool api_resolve(struct kiln_file *file, const struct kiln_request *req, bool ne
     set_offsets(&r);
     out->shaped = r.ok;
   }
+  if (r.ok && !api_read_fused(r.ctx, req, out))
+    r.ok = false;
   return r.ok;
 }

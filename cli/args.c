@@ -49,6 +49,8 @@ static const struct option {
      "also compare bitwise on integer-valued inputs"},
     {"no-verify", FLAG, offsetof(struct cli_options, no_verify), NULL, "do not verify"},
     {"no-time", FLAG, offsetof(struct cli_options, no_time), NULL, "do not time"},
+    {"fused", PAIRS, offsetof(struct cli_options, fused), "bias=A,..",
+     "what cuBLAS computes as well: bias=ARG, residual=ARG, activation=relu or gelu_tanh"},
     {"no-peers", FLAG, offsetof(struct cli_options, no_peers), NULL,
      "do not time cuBLAS or a copy beside"},
     {"lineinfo", FLAG, offsetof(struct cli_options, lineinfo), NULL,

@@ -18,7 +18,8 @@ struct cli_list {
 /* Every option any command takes; a command's table says which it accepts. */
 struct cli_options {
   struct cli_list command; /* the words after --, where a command takes one */
-  struct cli_list files, set, consts, shapes, layouts, strides, offsets, scalars, absent, targets;
+  struct cli_list files, set, consts, shapes, layouts, strides, offsets, scalars, absent, targets,
+      fused;
   const char *kernel, *root, *stage, *after, *on, *domain, *machine, *output, *junit;
   int32_t case_index, max_seconds, max_ops, max_errors;
   uint64_t seed;

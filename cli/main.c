@@ -22,7 +22,7 @@ const struct cli_command cli_commands[] = {
      KERNEL_OPTIONS "stage after lineinfo output", 1, 1, false, cmd_show},
     {"run", "FILE [options]",
      "Run a kernel on random inputs, verify it, time it, say what bounds it.",
-     KERNEL_OPTIONS "on domain seed exact no-verify no-time no-peers", 1, 1, false, cmd_run},
+     KERNEL_OPTIONS "on domain seed exact no-verify no-time no-peers fused", 1, 1, false, cmd_run},
     {"test", "FILE... [options]", "Run the kernels' own cases; the exit code is 1 if one fails.",
      "kernel target root on domain exact json junit skip-unsupported max-steps max-memory "
      "max-seconds max-ops max-errors",
@@ -209,6 +209,8 @@ struct kiln_request cli_request(const struct cli_options *o) {
   r.scalars = o->scalars.at;
   r.n_absent = o->absent.n;
   r.absent = o->absent.at;
+  r.n_fused = o->fused.n;
+  r.fused = o->fused.at;
   r.seed = o->seed;
   r.lineinfo = o->lineinfo;
   return r;

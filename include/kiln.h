@@ -163,6 +163,11 @@ struct kiln_request {
   bool lineinfo;      /* #line to the kernel file in the CUDA source */
   uint32_t n_offsets; /* elements of its allocation before an argument begins: "A=1" */
   const char *const *offsets;
+  /* What cuBLAS computes beside its product where a case is timed beside it, as far as the kernel
+   * does: "bias=ARG" (an argument of N elements), "residual=ARG" (of the output's shape and dtype),
+   * "activation=relu" or "activation=gelu_tanh"; activation(A B + residual + bias). */
+  uint32_t n_fused;
+  const char *const *fused;
 };
 
 struct kiln_variant;

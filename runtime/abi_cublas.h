@@ -32,14 +32,28 @@ typedef struct {
   X(CUBLAS_OP_T, 1)                                                                                \
   X(CUBLAS_PEDANTIC_MATH, 2)                                                                       \
   X(CUBLAS_COMPUTE_32F, 68)                                                                        \
+  X(CUBLAS_COMPUTE_32I, 72)                                                                        \
+  X(CUBLAS_COMPUTE_32F_FAST_TF32, 77)                                                              \
   X(CUDA_R_32F, 0)                                                                                 \
   X(CUDA_R_64F, 1)                                                                                 \
   X(CUDA_R_16F, 2)                                                                                 \
-  X(CUDA_R_16BF, 14)
+  X(CUDA_R_8I, 3)                                                                                  \
+  X(CUDA_R_32I, 10)                                                                                \
+  X(CUDA_R_16BF, 14)                                                                               \
+  X(CUDA_R_8F_E4M3, 28)                                                                            \
+  X(CUDA_R_8F_E5M2, 29)
 
 #define CUBLASLT_VALUES(X)                                                                         \
   X(CUBLASLT_MATMUL_DESC_TRANSA, 3)                                                                \
   X(CUBLASLT_MATMUL_DESC_TRANSB, 4)                                                                \
+  X(CUBLASLT_MATMUL_DESC_EPILOGUE, 7)                                                              \
+  X(CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8)                                                          \
+  X(CUBLASLT_EPILOGUE_DEFAULT, 1)                                                                  \
+  X(CUBLASLT_EPILOGUE_RELU, 2)                                                                     \
+  X(CUBLASLT_EPILOGUE_BIAS, 4)                                                                     \
+  X(CUBLASLT_EPILOGUE_RELU_BIAS, 6)                                                                \
+  X(CUBLASLT_EPILOGUE_GELU, 32)                                                                    \
+  X(CUBLASLT_EPILOGUE_GELU_BIAS, 36)                                                               \
   X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                                                   \
   X(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)                                                 \
   X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)                                                 \

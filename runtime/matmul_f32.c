@@ -77,7 +77,7 @@ static enum rt_status device_product(struct rt_device *dev, int64_t m, int64_t n
     struct rt_tensor ta = {rt_buffer_data(a), DT_F32, 2, {m, k}, {k, 1}};
     struct rt_tensor tb = {rt_buffer_data(b), DT_F32, 2, {k, n}, {n, 1}};
     struct rt_tensor tc = {rt_buffer_data(c), DT_F32, 2, {m, n}, {n, 1}};
-    st = rt_lt_new(dev, &ta, &tb, &tc, &plan);
+    st = rt_lt_new(dev, &ta, &tb, &tc, NULL, &plan);
   }
   rt_stream stream = NULL;
   if (st == RT_OK)

@@ -1,9 +1,9 @@
-/* cuBLAS as oracle and as peer: cublasLt products with f32 accumulation, and cublasDgemm.
+/* cuBLAS as oracle and as peer: cublasLt products, with what it fuses, and cublasDgemm.
  *
  * cuBLAS is column-major; a row-major C = A B is computed as C' = B' A', where a matrix with rows
  * of stride ld is a column-major matrix of its transpose. What makes an oracle of it: the compute
- * type is plain f32 (never tf32), and reductions of split sums may not be done in the output
- * type. */
+ * type is plain f32 (tf32 for a peer that asks for it), and reductions of split sums may not be done
+ * in the output type. */
 #include "runtime/internal.h"
 
 #include <inttypes.h>
@@ -58,10 +58,11 @@ static bool make_operand(int64_t dim0, int64_t dim1, int64_t s0, int64_t s1, str
 
 struct rt_lt_matmul {
   struct rt_device *dev;
-  const void *a, *b;
+  const void *a, *b, *residual; /* NULL: none */
   void *c;
+  bool integer; /* factors are s32 */
   cublasLtMatmulDesc_t desc;
-  cublasLtMatrixLayout_t x, y, d; /* B', A', C' */
+  cublasLtMatrixLayout_t x, y, r, d; /* B', A', the residual', C' */
   cublasLtMatmulHeuristicResult_t algos[LT_MAX_ALGOS];
   uint32_t n;
 };
@@ -85,11 +86,18 @@ static enum rt_status open_lt(struct rt_device *dev) {
   return RT_OK;
 }
 
-static bool lt_type(enum dtype t, int *out) {
-  if (t != DT_BF16 && t != DT_F16 && t != DT_F32)
-    return false;
-  *out = t == DT_BF16 ? CUDA_R_16BF : t == DT_F16 ? CUDA_R_16F : CUDA_R_32F;
-  return true;
+/* cuBLAS' name of a type; -1: it has none that is used here. */
+static int lt_type(enum dtype t) {
+  static const struct {
+    enum dtype t;
+    int name;
+  } names[] = {{DT_BF16, CUDA_R_16BF},    {DT_F16, CUDA_R_16F},      {DT_F32, CUDA_R_32F},
+               {DT_E4M3, CUDA_R_8F_E4M3}, {DT_E5M2, CUDA_R_8F_E5M2}, {DT_S8, CUDA_R_8I},
+               {DT_S32, CUDA_R_32I}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (names[i].t == t)
+      return names[i].name;
+  return -1;
 }
 
 /* The largest power of two up to 256 that divides the address: what cuBLAS may assume. */
@@ -103,6 +111,7 @@ static cublasStatus_t set_preferences(struct rt_lt_matmul *p, cublasLtMatmulPref
   uint64_t workspace = LT_WORKSPACE;
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   uint32_t ax = alignment_of(p->b), ay = alignment_of(p->a), ad = alignment_of(p->c);
+  uint32_t ac = p->residual ? alignment_of(p->residual) : ad;
   const struct {
     int attribute;
     const void *value;
@@ -112,7 +121,7 @@ static cublasStatus_t set_preferences(struct rt_lt_matmul *p, cublasLtMatmulPref
       {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &ax, sizeof ax},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &ay, sizeof ay},
-      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &ad, sizeof ad},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &ac, sizeof ac},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &ad, sizeof ad},
   };
   cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
@@ -131,8 +140,9 @@ static enum rt_status ask_heuristic(struct rt_lt_matmul *p) {
   int found = 0;
   s = set_preferences(p, pref);
   if (s == CUBLAS_STATUS_SUCCESS)
-    s = lt->cublasLtMatmulAlgoGetHeuristic(p->dev->lt, p->desc, p->x, p->y, p->d, p->d, pref,
-                                           LT_MAX_ALGOS, p->algos, &found);
+    s = lt->cublasLtMatmulAlgoGetHeuristic(p->dev->lt, p->desc, p->x, p->y,
+                                           p->residual ? p->r : p->d, p->d, pref, LT_MAX_ALGOS,
+                                           p->algos, &found);
   lt->cublasLtMatmulPreferenceDestroy(pref);
   if (s != CUBLAS_STATUS_SUCCESS)
     return blas_failed(p->dev, s, "cublasLtMatmulAlgoGetHeuristic");
@@ -145,53 +155,111 @@ static enum rt_status ask_heuristic(struct rt_lt_matmul *p) {
   return RT_OK;
 }
 
-static enum rt_status describe(struct rt_lt_matmul *p, const struct operand *x,
-                               const struct operand *y, const struct operand *d, int in, int out) {
+/* What a product is made of, as cuBLAS sees it. */
+struct product {
+  struct operand x, y, r, d;
+  int tx, ty, td; /* types */
+};
+
+static cublasStatus_t set_epilogue(struct rt_lt_matmul *p, const struct rt_lt_options *opt) {
+  static const int epilogues[][2] = {
+      [RT_LT_IDENTITY] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+      [RT_LT_RELU] = {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
+      [RT_LT_GELU_TANH] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
+  };
   const struct cublaslt_api *lt = &p->dev->ctx->cublaslt;
-  cublasStatus_t s = lt->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  int epilogue = epilogues[opt->activation][opt->bias != NULL];
+  cublasStatus_t s = CUBLAS_STATUS_SUCCESS;
+  if (epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    s = lt->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                           sizeof epilogue);
+  if (s == CUBLAS_STATUS_SUCCESS && opt->bias)
+    s = lt->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &opt->bias,
+                                           sizeof opt->bias);
+  return s;
+}
+
+static enum rt_status describe(struct rt_lt_matmul *p, const struct product *q,
+                               const struct rt_lt_options *opt) {
+  const struct cublaslt_api *lt = &p->dev->ctx->cublaslt;
+  int compute = p->integer  ? CUBLAS_COMPUTE_32I
+                : opt->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                            : CUBLAS_COMPUTE_32F;
+  const struct {
+    const struct operand *o;
+    int type;
+    cublasLtMatrixLayout_t *layout;
+  } matrices[] = {
+      {&q->x, q->tx, &p->x}, {&q->y, q->ty, &p->y}, {&q->d, q->td, &p->d}, {&q->r, q->td, &p->r}};
+  cublasStatus_t s =
+      lt->cublasLtMatmulDescCreate(&p->desc, compute, p->integer ? CUDA_R_32I : CUDA_R_32F);
   if (s == CUBLAS_STATUS_SUCCESS)
-    s = lt->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &x->op,
-                                           sizeof x->op);
+    s = lt->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &q->x.op,
+                                           sizeof q->x.op);
   if (s == CUBLAS_STATUS_SUCCESS)
-    s = lt->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &y->op,
-                                           sizeof y->op);
+    s = lt->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &q->y.op,
+                                           sizeof q->y.op);
   if (s == CUBLAS_STATUS_SUCCESS)
-    s = lt->cublasLtMatrixLayoutCreate(&p->x, in, (uint64_t)x->rows, (uint64_t)x->cols, x->ld);
-  if (s == CUBLAS_STATUS_SUCCESS)
-    s = lt->cublasLtMatrixLayoutCreate(&p->y, in, (uint64_t)y->rows, (uint64_t)y->cols, y->ld);
-  if (s == CUBLAS_STATUS_SUCCESS)
-    s = lt->cublasLtMatrixLayoutCreate(&p->d, out, (uint64_t)d->rows, (uint64_t)d->cols, d->ld);
+    s = set_epilogue(p, opt);
+  for (size_t i = 0; i < (p->residual ? 4 : 3) && s == CUBLAS_STATUS_SUCCESS; i++)
+    s = lt->cublasLtMatrixLayoutCreate(matrices[i].layout, matrices[i].type,
+                                       (uint64_t)matrices[i].o->rows, (uint64_t)matrices[i].o->cols,
+                                       matrices[i].o->ld);
   return s == CUBLAS_STATUS_SUCCESS ? RT_OK
                                     : blas_failed(p->dev, s, "describing a product to cuBLAS");
 }
 
+static bool is_fp8(enum dtype t) {
+  return t == DT_E4M3 || t == DT_E5M2;
+}
+
+static bool types_fit(enum dtype a, enum dtype b, enum dtype c) {
+  bool wide = c == DT_BF16 || c == DT_F16 || c == DT_F32;
+  if (is_fp8(a))
+    return is_fp8(b) && wide;
+  if (a == DT_S8)
+    return b == DT_S8 && c == DT_S32;
+  return a == b && (a == DT_BF16 || a == DT_F16 || a == DT_F32) && (c == a || c == DT_F32);
+}
+
 static const char *check_product(const struct rt_tensor *a, const struct rt_tensor *b,
-                                 const struct rt_tensor *c, struct operand *x, struct operand *y,
-                                 struct operand *d, int *in, int *out) {
+                                 const struct rt_tensor *c, const struct rt_lt_options *opt,
+                                 struct product *q) {
+  const struct rt_tensor *r = opt->residual;
   if (a->rank != 2 || b->rank != 2 || c->rank != 2)
     return "matrices have two dims";
   if (a->dim[1] != b->dim[0] || a->dim[0] != c->dim[0] || b->dim[1] != c->dim[1])
     return "the shapes do not fit together";
   if (a->dim[0] <= 0 || a->dim[1] <= 0 || b->dim[1] <= 0)
     return "an extent is 0";
-  if (a->dtype != b->dtype || !lt_type(a->dtype, in) || !lt_type(c->dtype, out) ||
-      (c->dtype != a->dtype && c->dtype != DT_F32))
-    return "bf16, f16 or f32 inputs of one type, and an output of that type or f32, are supported";
-  if (!make_operand(b->dim[0], b->dim[1], b->stride[0], b->stride[1], x) ||
-      !make_operand(a->dim[0], a->dim[1], a->stride[0], a->stride[1], y))
+  if (!types_fit(a->dtype, b->dtype, c->dtype))
+    return "these types are supported: bf16, f16 or f32 inputs of one type with an output of that "
+           "type or f32; 8-bit floats with an output of bf16, f16 or f32; s8 with s32";
+  if (!make_operand(b->dim[0], b->dim[1], b->stride[0], b->stride[1], &q->x) ||
+      !make_operand(a->dim[0], a->dim[1], a->stride[0], a->stride[1], &q->y))
     return "an input has no stride of 1";
-  if (!make_operand(c->dim[0], c->dim[1], c->stride[0], c->stride[1], d) || d->op != CUBLAS_OP_N)
+  if (!make_operand(c->dim[0], c->dim[1], c->stride[0], c->stride[1], &q->d) ||
+      q->d.op != CUBLAS_OP_N)
     return "the output's rows are not contiguous";
+  if (r &&
+      (r->rank != 2 || r->dim[0] != c->dim[0] || r->dim[1] != c->dim[1] || r->dtype != c->dtype ||
+       !make_operand(r->dim[0], r->dim[1], r->stride[0], r->stride[1], &q->r) ||
+       q->r.op != CUBLAS_OP_N))
+    return "the residual is not like the output";
+  q->tx = lt_type(b->dtype);
+  q->ty = lt_type(a->dtype);
+  q->td = lt_type(c->dtype);
   return NULL;
 }
 
 enum rt_status rt_lt_new(struct rt_device *dev, const struct rt_tensor *a,
                          const struct rt_tensor *b, const struct rt_tensor *c,
-                         struct rt_lt_matmul **out) {
+                         const struct rt_lt_options *opt, struct rt_lt_matmul **out) {
+  static const struct rt_lt_options plain = {0};
+  struct product q = {0};
   *out = NULL;
-  struct operand x, y, d;
-  int in, result;
-  const char *bad = check_product(a, b, c, &x, &y, &d, &in, &result);
+  opt = opt ? opt : &plain;
+  const char *bad = check_product(a, b, c, opt, &q);
   if (bad)
     return rt_fail(dev->ctx, RT_BAD_INPUT, DIAG_USAGE, "cuBLAS cannot compute this product: %s",
                    bad);
@@ -205,7 +273,9 @@ enum rt_status rt_lt_new(struct rt_device *dev, const struct rt_tensor *a,
   p->a = a->data;
   p->b = b->data;
   p->c = c->data;
-  status = describe(p, &x, &y, &d, in, result);
+  p->residual = opt->residual ? opt->residual->data : NULL;
+  p->integer = c->dtype == DT_S32;
+  status = describe(p, &q, opt);
   if (status == RT_OK)
     status = ask_heuristic(p);
   if (status == RT_OK)
@@ -227,10 +297,14 @@ enum rt_status rt_lt_run(struct rt_lt_matmul *p, uint32_t i, rt_stream stream) {
   if (i >= p->n)
     return rt_fail(dev->ctx, RT_BAD_INPUT, DIAG_USAGE, "cuBLAS gave %u algorithms, not %u", p->n,
                    i + 1);
-  float one = 1, zero = 0;
+  static const float numbers[2] = {0, 1};
+  static const int32_t whole[2] = {0, 1};
+  const void *zero = p->integer ? (const void *)&whole[0] : &numbers[0];
+  const void *one = p->integer ? (const void *)&whole[1] : &numbers[1];
   cublasStatus_t s = dev->ctx->cublaslt.cublasLtMatmul(
-      dev->lt, p->desc, &one, p->b, p->x, p->a, p->y, &zero, p->c, p->d, p->c, p->d,
-      &p->algos[i].algo, (void *)(uintptr_t)dev->lt_workspace, LT_WORKSPACE, stream);
+      dev->lt, p->desc, one, p->b, p->x, p->a, p->y, p->residual ? one : zero,
+      p->residual ? p->residual : p->c, p->residual ? p->r : p->d, p->c, p->d, &p->algos[i].algo,
+      (void *)(uintptr_t)dev->lt_workspace, LT_WORKSPACE, stream);
   return s == CUBLAS_STATUS_SUCCESS ? RT_OK : blas_failed(dev, s, "cublasLtMatmul");
 }
 
@@ -275,6 +349,8 @@ void rt_lt_free(struct rt_lt_matmul *p) {
     lt->cublasLtMatrixLayoutDestroy(p->x);
   if (p->y)
     lt->cublasLtMatrixLayoutDestroy(p->y);
+  if (p->r)
+    lt->cublasLtMatrixLayoutDestroy(p->r);
   if (p->d)
     lt->cublasLtMatrixLayoutDestroy(p->d);
   if (p->desc)

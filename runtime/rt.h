@@ -368,13 +368,24 @@ enum rt_status rt_random_fill_device(struct rt_buffer *b, enum rt_fill fill, uin
 
 /* ---- oracle_cublas.c: cuBLAS ----------------------------------------------------------------- */
 
-/* C = A B with f32 accumulation through cublasLt: a [M,K], b [K,N], c [M,N] with one stride 1 each
- * (c: the inner one), so all of NN, NT, TN, TT. a and b: bf16, f16 or f32 alike; c: that type or
- * f32. Never tf32, never a reduction in the output type. */
+/* C = A B through cublasLt: a [M,K], b [K,N], c [M,N] with one stride 1 each (c: the inner one), so
+ * all of NN, NT, TN, TT. With f32 accumulation: a and b of bf16, f16 or f32 alike, c of that type or
+ * f32; a and b of e4m3 or e5m2 (each; cuBLAS wants k adjacent and one e4m3 at least), c bf16, f16 or
+ * f32, in cuBLAS' precise mode. In s32: a and b s8, c s32. Never a reduction in the output type; tf32
+ * only where asked for. */
 struct rt_lt_matmul;
+enum rt_lt_activation { RT_LT_IDENTITY, RT_LT_RELU, RT_LT_GELU_TANH };
+/* What cublasLt computes beside the product: C = activation(A B + residual + bias). All zero: the
+ * product alone. Pointers must stay valid until rt_lt_free. */
+struct rt_lt_options {
+  bool tf32;                        /* f32 operands may enter as tf32 */
+  const void *bias;                 /* device memory, N elements of c's dtype; NULL: none */
+  const struct rt_tensor *residual; /* dims and dtype of c, inner stride 1; NULL: none */
+  enum rt_lt_activation activation;
+};
 enum rt_status rt_lt_new(struct rt_device *dev, const struct rt_tensor *a,
                          const struct rt_tensor *b, const struct rt_tensor *c,
-                         struct rt_lt_matmul **out);
+                         const struct rt_lt_options *opt, struct rt_lt_matmul **out);
 /* How many algorithms the heuristic gave (1 to 8, best guess first). */
 uint32_t rt_lt_count(const struct rt_lt_matmul *p);
 /* Enqueues algorithm i. 0 is the accuracy baseline. */

@@ -101,7 +101,7 @@ static enum rt_status make_baseline(struct rt_gemm_oracle *o, const struct rt_te
     status = rt_buffer_poison(narrow, o->dtype, o->stream);
   }
   if (status == RT_OK)
-    status = rt_lt_new(o->dev, a, b, &c, &lt);
+    status = rt_lt_new(o->dev, a, b, &c, NULL, &lt);
   if (status == RT_OK)
     status = rt_lt_run(lt, 0, o->stream);
   if (status == RT_OK)

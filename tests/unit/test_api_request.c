@@ -14,19 +14,21 @@
 struct asked {
   struct kiln_request r;
   char words[512];
-  const char *list[8][8];
+  const char *list[9][8];
 };
 
 static void ask(struct asked *a, const char *words) {
-  static const char *const options[] = {"set",    "const",  "shape",  "layout",
-                                        "stride", "offset", "scalar", "absent"};
+  static const char *const options[] = {"set",    "const",  "shape",  "layout", "stride",
+                                        "offset", "scalar", "absent", "fused"};
   memset(a, 0, sizeof *a);
   a->r = help_api_request();
   snprintf(a->words, sizeof a->words, "%s", words);
-  uint32_t *const counts[] = {&a->r.n_set,     &a->r.n_consts,  &a->r.n_shapes,  &a->r.n_layouts,
-                              &a->r.n_strides, &a->r.n_offsets, &a->r.n_scalars, &a->r.n_absent};
-  const char *const **const lists[] = {&a->r.set,     &a->r.consts,  &a->r.shapes,  &a->r.layouts,
-                                       &a->r.strides, &a->r.offsets, &a->r.scalars, &a->r.absent};
+  uint32_t *const counts[] = {&a->r.n_set,     &a->r.n_consts,  &a->r.n_shapes,
+                              &a->r.n_layouts, &a->r.n_strides, &a->r.n_offsets,
+                              &a->r.n_scalars, &a->r.n_absent,  &a->r.n_fused};
+  const char *const **const lists[] = {&a->r.set,     &a->r.consts,  &a->r.shapes,
+                                       &a->r.layouts, &a->r.strides, &a->r.offsets,
+                                       &a->r.scalars, &a->r.absent,  &a->r.fused};
   for (char *w = strtok(a->words, " "); w; w = strtok(NULL, " ")) {
     const char *name = w + 2, *value = strtok(NULL, " ");
     assert_non_null(value);
@@ -41,7 +43,7 @@ static void ask(struct asked *a, const char *words) {
       a->r.kernel = value;
     else
       known = false;
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
       if (strcmp(name, options[i]) == 0) {
         known = true;
         a->list[i][(*counts[i])++] = strcmp(value, "''") == 0 ? "" : value;
@@ -163,6 +165,16 @@ static void test_wrong_values(void **state) {
       {"--scalar n=1 --scalar n=2", "--scalar: `n` is given twice"},
       {"--absent B --absent B", "--absent: `B` is given twice, as `B` and `B`"},
       {"--offset X=1 --offset X=2", "--offset: `X` is given twice"},
+      {"--fused bias=B --fused bias=B", "--fused: `bias` is given twice"},
+      /* --fused */
+      {"--fused bias", "--fused: expected bias=ARG, residual=ARG or activation=NAME, got `bias`"},
+      {"--fused bia=B", "--fused: expected bias=ARG, .*, got `bia=B`"},
+      {"--fused bias=Q", "--fused bias: `Q` is no argument of this case with 1 dim"},
+      {"--fused bias=n", "--fused bias: `n` is no argument of this case with 1 dim"},
+      {"--fused bias=X", "--fused bias: `X` is no argument of this case with 1 dim"},
+      {"--fused bias=B --absent B", "--fused bias: `B` is no argument of this case"},
+      {"--fused residual=B", "--fused residual: `B` is no argument of this case with 2 dims"},
+      {"--fused activation=gelu", "expected none, relu or gelu_tanh, got `gelu`"},
       {"--layout X=col --stride X=1,8", "`X` has both --layout and --stride"},
       {"--set schedule.stages=x", "--set: knob `stages` takes a whole number"},
       {"--set schedule.frob=1", "has no meta-parameter `schedule.frob`"},
@@ -309,6 +321,7 @@ static void test_right_values(void **state) {
       {"--scalar alpha=1e-5 --scalar n=-3 --scalar u=255 --scalar b=1", "M=8"},
       {"--scalar alpha=inf", "M=8"},
       {"--absent B", "M=8"},
+      {"--fused bias=B --fused residual=X --fused activation=relu", "M=8"},
       {"--seed 5 --target sm_80", "M=8"},
       {"--kernel wide", "M=8"},
   };

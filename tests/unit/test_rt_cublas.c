@@ -14,7 +14,8 @@
 /* ---- a cuBLAS ---- */
 
 struct desc {
-  int transa, transb;
+  int compute, transa, transb, epilogue;
+  const void *bias;
 };
 struct layout {
   int type;
@@ -25,6 +26,7 @@ struct layout {
 static int live;                       /* descriptors and handles */
 static uint64_t blas_calls, blas_fail; /* the n-th call fails */
 static uint32_t last_alignment, last_reductions;
+static int last_compute;
 static int heuristic_found = 3;
 
 static cublasStatus_t step(void) {
@@ -48,28 +50,51 @@ static cublasStatus_t unmake(void *p) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static double load_typed(int type, const void *p, int64_t i) {
-  return num_load(type == CUDA_R_16BF  ? DT_BF16
-                  : type == CUDA_R_16F ? DT_F16
-                  : type == CUDA_R_64F ? DT_F64
-                                       : DT_F32,
-                  p, i);
+static enum dtype type_named(int type) {
+  switch (type) {
+  case CUDA_R_16BF: return DT_BF16;
+  case CUDA_R_16F: return DT_F16;
+  case CUDA_R_64F: return DT_F64;
+  case CUDA_R_8F_E4M3: return DT_E4M3;
+  case CUDA_R_8F_E5M2: return DT_E5M2;
+  case CUDA_R_8I: return DT_S8;
+  case CUDA_R_32I: return DT_S32;
+  default: return DT_F32;
+  }
 }
 
-/* d[m, n] = op(a) op(b), all column-major. */
-static void multiply(int ta, int tb, int64_t m, int64_t n, int64_t k, int type, const void *a,
-                     int64_t lda, const void *b, int64_t ldb, int out_type, void *d, int64_t ldd) {
+/* A column-major matrix. */
+struct matrix {
+  int type;
+  const void *data;
+  int64_t ld;
+};
+
+static double element(const struct matrix *x, int64_t i, int64_t j) {
+  return num_load(type_named(x->type), x->data, i + j * x->ld);
+}
+
+static double activated(int epilogue, double x) {
+  if (epilogue & CUBLASLT_EPILOGUE_RELU)
+    return x > 0 ? x : 0;
+  if (epilogue & CUBLASLT_EPILOGUE_GELU)
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  return x;
+}
+
+/* d[m, n] = activation(op(a) op(b) + c + bias of each row); c NULL: none. */
+static void multiply(const struct desc *t, int64_t m, int64_t n, int64_t k, const struct matrix *a,
+                     const struct matrix *b, const struct matrix *c, const struct matrix *d) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
-      double sum = 0;
+      double sum = c ? element(c, i, j) : 0;
       for (int64_t l = 0; l < k; l++)
-        sum += load_typed(type, a, ta ? l + i * lda : i + l * lda) *
-               load_typed(type, b, tb ? j + l * ldb : l + j * ldb);
-      num_store(out_type == CUDA_R_16BF  ? DT_BF16
-                : out_type == CUDA_R_16F ? DT_F16
-                : out_type == CUDA_R_64F ? DT_F64
-                                         : DT_F32,
-                d, i + j * ldd, sum);
+        sum += (t->transa ? element(a, l, i) : element(a, i, l)) *
+               (t->transb ? element(b, j, l) : element(b, l, j));
+      if (t->epilogue & CUBLASLT_EPILOGUE_BIAS)
+        sum += num_load(type_named(d->type), t->bias, i);
+      num_store(type_named(d->type), (void *)(uintptr_t)d->data, i + j * d->ld,
+                activated(t->epilogue, sum));
     }
 }
 
@@ -107,7 +132,9 @@ static cublasStatus_t b_dgemm(cublasHandle_t h, int ta, int tb, int m, int n, in
   STEP();
   assert_true(*alpha == 1 && *beta == 0);
   assert_true(lda >= (ta ? k : m) && ldb >= (tb ? n : k) && ldc >= m);
-  multiply(ta, tb, m, n, k, CUDA_R_64F, a, lda, b, ldb, CUDA_R_64F, c, ldc);
+  multiply(&(struct desc){.transa = ta, .transb = tb}, m, n, k,
+           &(struct matrix){CUDA_R_64F, a, lda}, &(struct matrix){CUDA_R_64F, b, ldb}, NULL,
+           &(struct matrix){CUDA_R_64F, c, ldc});
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -124,14 +151,24 @@ static size_t l_version(void) {
   return 130000;
 }
 static cublasStatus_t l_desc(cublasLtMatmulDesc_t *d, int compute, int scale) {
-  assert_true(compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F);
-  return make(d, sizeof(struct desc));
+  assert_true(scale == (compute == CUBLAS_COMPUTE_32I ? CUDA_R_32I : CUDA_R_32F));
+  cublasStatus_t s = make(d, sizeof(struct desc));
+  if (s == CUBLAS_STATUS_SUCCESS)
+    ((struct desc *)*d)->compute = last_compute = compute;
+  return s;
 }
 static cublasStatus_t l_desc_set(cublasLtMatmulDesc_t d, int attribute, const void *v, size_t n) {
   STEP();
-  assert_int_equal(n, 4);
   struct desc *x = d;
-  memcpy(attribute == CUBLASLT_MATMUL_DESC_TRANSA ? &x->transa : &x->transb, v, n);
+  bool bias = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+  assert_int_equal(n, bias ? sizeof(void *) : sizeof(int));
+  switch (attribute) {
+  case CUBLASLT_MATMUL_DESC_TRANSA: memcpy(&x->transa, v, n); break;
+  case CUBLASLT_MATMUL_DESC_TRANSB: memcpy(&x->transb, v, n); break;
+  case CUBLASLT_MATMUL_DESC_EPILOGUE: memcpy(&x->epilogue, v, n); break;
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER: memcpy(&x->bias, v, n); break;
+  default: fail_msg("attribute %d", attribute);
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 static cublasStatus_t l_layout(cublasLtMatrixLayout_t *l, int type, uint64_t rows, uint64_t cols,
@@ -179,16 +216,24 @@ static cublasStatus_t l_matmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, co
                                CUstream stream) {
   (void)h, (void)stream;
   STEP();
-  assert_true(*(const float *)alpha == 1 && *(const float *)beta == 0);
-  assert_true(workspace && bytes == (size_t)64 << 20 && c == d && cl == dl);
-  const struct layout *x = al, *y = bl, *z = dl;
+  const struct layout *x = al, *y = bl, *w = cl, *z = dl;
   const struct desc *t = desc;
+  float factors[2] = {0};
+  for (int i = 0; i < 2; i++) {
+    const void *p = i ? beta : alpha;
+    factors[i] = t->compute == CUBLAS_COMPUTE_32I ? (float)*(const int *)p : *(const float *)p;
+  }
+  bool adds = factors[1] != 0;
+  assert_true(factors[0] == 1 && factors[1] == (float)adds && adds == (c != d));
+  assert_true(workspace && bytes == (size_t)64 << 20 && (adds || cl == dl));
   int64_t m = (int64_t)(t->transa ? x->cols : x->rows);
   int64_t k = (int64_t)(t->transa ? x->rows : x->cols);
   int64_t n = (int64_t)(t->transb ? y->rows : y->cols);
   assert_int_equal(k, t->transb ? y->cols : y->rows);
-  assert_true(m == (int64_t)z->rows && n == (int64_t)z->cols && x->type == y->type);
-  multiply(t->transa, t->transb, m, n, k, x->type, a, x->ld, b, y->ld, z->type, d, z->ld);
+  assert_true(m == (int64_t)z->rows && n == (int64_t)z->cols);
+  assert_true(w->rows == z->rows && w->cols == z->cols && w->type == z->type);
+  multiply(t, m, n, k, &(struct matrix){x->type, a, x->ld}, &(struct matrix){y->type, b, y->ld},
+           adds ? &(struct matrix){w->type, c, w->ld} : NULL, &(struct matrix){z->type, d, z->ld});
   fake.clock_us += algo->data[0] == 2 ? 10 : 30; /* the third of the heuristic's is the fastest */
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -414,15 +459,16 @@ static void test_lt_layouts(void **state) {
   struct fixture f;
   OK(start(&f, 0));
   static const int64_t shapes[][3] = {{5, 7, 3}, {1, 7, 3}, {5, 1, 3}, {5, 7, 1}, {1, 1, 1}};
-  static const enum dtype types[][2] = {
-      {DT_BF16, DT_BF16}, {DT_F16, DT_F32}, {DT_F32, DT_F32}, {DT_BF16, DT_F32}};
+  static const enum dtype types[][2] = {{DT_BF16, DT_BF16}, {DT_F16, DT_F32},   {DT_F32, DT_F32},
+                                        {DT_BF16, DT_F32},  {DT_E4M3, DT_BF16}, {DT_E5M2, DT_F32},
+                                        {DT_S8, DT_S32}};
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
     for (int layout = 0; layout < 8; layout++)
       for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         struct product p = make_product(types[t][0], types[t][1], layout, shapes[s][0],
                                         shapes[s][1], shapes[s][2]);
         struct rt_lt_matmul *lt;
-        OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, &lt));
+        OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, NULL, &lt));
         assert_int_equal(rt_lt_count(lt), 2); /* the one that is not supported is left out */
         OK(rt_lt_run(lt, 1, NULL));
         assert_true(is_right(&p));
@@ -436,7 +482,7 @@ static void test_lt_layouts(void **state) {
   struct product p = make_product(DT_BF16, DT_BF16, 0, 5, 7, 3);
   p.a.data = (char *)p.a.data + 2;
   struct rt_lt_matmul *lt;
-  OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, &lt));
+  OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, NULL, &lt));
   assert_int_equal(last_alignment, 2);
   uint32_t best;
   OK(rt_lt_fastest(lt, &best));
@@ -446,22 +492,22 @@ static void test_lt_layouts(void **state) {
   diag_clear(&f.diags);
   struct rt_tensor bad = p.b;
   bad.dim[0] = 4;
-  assert_int_equal(rt_lt_new(f.dev, &p.a, &bad, &p.c, &lt), RT_BAD_INPUT);
+  assert_int_equal(rt_lt_new(f.dev, &p.a, &bad, &p.c, NULL, &lt), RT_BAD_INPUT);
   help_expect_diag(&f.diags, DIAG_USAGE, "the shapes do not fit together");
   bad = p.b;
   bad.stride[1] = 2;
-  assert_int_equal(rt_lt_new(f.dev, &p.a, &bad, &p.c, &lt), RT_BAD_INPUT);
+  assert_int_equal(rt_lt_new(f.dev, &p.a, &bad, &p.c, NULL, &lt), RT_BAD_INPUT);
   help_expect_diag(&f.diags, DIAG_USAGE, "an input has no stride of 1");
   bad = p.b;
   bad.dtype = DT_S8;
-  assert_int_equal(rt_lt_new(f.dev, &p.a, &bad, &p.c, &lt), RT_BAD_INPUT);
-  help_expect_diag(&f.diags, DIAG_USAGE, "bf16, f16 or f32 inputs");
+  assert_int_equal(rt_lt_new(f.dev, &p.a, &bad, &p.c, NULL, &lt), RT_BAD_INPUT);
+  help_expect_diag(&f.diags, DIAG_USAGE, "these types are supported: bf16, f16 or f32 inputs");
   bad = p.c;
   bad.stride[0] = 1, bad.stride[1] = 5;
-  assert_int_equal(rt_lt_new(f.dev, &p.a, &p.b, &bad, &lt), RT_BAD_INPUT);
+  assert_int_equal(rt_lt_new(f.dev, &p.a, &p.b, &bad, NULL, &lt), RT_BAD_INPUT);
   help_expect_diag(&f.diags, DIAG_USAGE, "the output's rows are not contiguous");
   heuristic_found = 0;
-  assert_int_equal(rt_lt_new(f.dev, &p.a, &p.b, &p.c, &lt), RT_FAILED);
+  assert_int_equal(rt_lt_new(f.dev, &p.a, &p.b, &p.c, NULL, &lt), RT_FAILED);
   help_expect_diag(&f.diags, DIAG_DRIVER, "cuBLAS has no algorithm");
   heuristic_found = 3;
   free_product(&p);
@@ -514,7 +560,7 @@ static void check_oracle(struct fixture *fx, bool exact, int layout) {
   OK(rt_gemm_oracle_judge(o, &p.c, &v));
   assert_true(v.rule == RT_RULE_UNWRITTEN && v.n_unwritten == 140 * 133 && v.on_device);
   struct rt_lt_matmul *lt;
-  OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, &lt));
+  OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, NULL, &lt));
   OK(rt_lt_run(lt, 0, NULL));
   OK(rt_gemm_oracle_judge(o, &p.c, &v));
   assert_true(v.passed && v.n_first == 4 && v.first_got[2] == num_load(DT_BF16, p.c.data, 2));
@@ -620,11 +666,62 @@ static void test_no_cublas(void **state) {
   free_product(&p);
 }
 
+/* What cublasLt fuses, and which unit it may take, are described as asked for. */
+static void test_lt_epilogues(void **state) {
+  (void)state;
+  struct fixture f;
+  OK(start(&f, 0));
+  for (int kind = 0; kind < 12; kind++) {
+    enum rt_lt_activation activation = (enum rt_lt_activation)(kind % 3);
+    bool bias = kind / 3 & 1, residual = kind / 6;
+    struct product p = make_product(DT_F32, DT_F32, 0, 5, 7, 3);
+    void *bias_memory, *residual_memory;
+    struct rt_tensor b = make_matrix(DT_F32, 1, 7, false, false, 3, &bias_memory);
+    struct rt_tensor r = make_matrix(DT_F32, 5, 7, false, true, 4, &residual_memory);
+    for (int64_t j = 0; j < 7; j++) /* both signs, so that activations show */
+      num_store(DT_F32, b.data, j, j % 2 ? 3.5 : -9.5);
+    struct rt_lt_options opt = {.tf32 = kind % 2,
+                                .bias = bias ? b.data : NULL,
+                                .residual = residual ? &r : NULL,
+                                .activation = activation};
+    struct rt_lt_matmul *lt;
+    OK(rt_lt_new(f.dev, &p.a, &p.b, &p.c, &opt, &lt));
+    assert_int_equal(last_compute, kind % 2 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
+    OK(rt_lt_run(lt, 0, NULL));
+    for (int64_t i = 0; i < 5; i++)
+      for (int64_t j = 0; j < 7; j++) {
+        double x = bias ? num_load(DT_F32, b.data, j) : 0;
+        x += residual ? num_load(DT_F32, r.data, i * r.stride[0] + j) : 0;
+        for (int64_t l = 0; l < 3; l++)
+          x += num_load(DT_F32, p.a.data, i * p.a.stride[0] + l) *
+               num_load(DT_F32, p.b.data, l * p.b.stride[0] + j);
+        double want = activation == RT_LT_RELU ? fmax(x, 0)
+                      : activation == RT_LT_GELU_TANH
+                          ? 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+                          : x;
+        double got = num_load(DT_F32, p.c.data, i * p.c.stride[0] + j);
+        if (fabs(got - want) > 1e-6 * (1 + fabs(want)))
+          fail_msg("kind %d at [%d, %d]: %g, not %g", kind, (int)i, (int)j, got, want);
+      }
+    rt_lt_free(lt);
+    struct rt_tensor bad = r;
+    bad.dim[0] = 4;
+    opt.residual = &bad;
+    assert_int_equal(rt_lt_new(f.dev, &p.a, &p.b, &p.c, &opt, &lt), RT_BAD_INPUT);
+    help_expect_diag(&f.diags, DIAG_USAGE, "the residual is not like the output");
+    diag_clear(&f.diags);
+    free(bias_memory);
+    free(residual_memory);
+    free_product(&p);
+  }
+  stop(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lt_layouts), cmocka_unit_test(test_f64),
-      cmocka_unit_test(test_oracle),     cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_no_cublas),
+      cmocka_unit_test(test_lt_layouts), cmocka_unit_test(test_lt_epilogues),
+      cmocka_unit_test(test_f64),        cmocka_unit_test(test_oracle),
+      cmocka_unit_test(test_faults),     cmocka_unit_test(test_no_cublas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ static void check_product(enum dtype in, enum dtype out, int layout, int64_t m, 
   OK(rt_gemm_oracle_judge(o, &tc, &v));
   assert_true(v.rule == RT_RULE_UNWRITTEN && v.n_unwritten == m * n && v.row == 0 && v.col == 0);
   struct rt_lt_matmul *lt;
-  OK(rt_lt_new(f.dev, &ta, &tb, &tc, &lt));
+  OK(rt_lt_new(f.dev, &ta, &tb, &tc, NULL, &lt));
   for (uint32_t i = 0; i < rt_lt_count(lt); i++) {
     OK(rt_lt_run(lt, i, NULL));
     OK(rt_gemm_oracle_judge(o, &tc, &v));

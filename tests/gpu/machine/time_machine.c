@@ -627,7 +627,7 @@ static void do_size(const struct size *s) {
     struct lt lt;
     struct rt_tensor b = transposed(&p.t[1]);
     if (product) {
-      OK(rt_lt_new(f.dev, &p.t[0], &b, &p.t[2], &lt.m));
+      OK(rt_lt_new(f.dev, &p.t[0], &b, &p.t[2], NULL, &lt.m));
       OK(rt_lt_fastest(lt.m, &lt.fastest));
     }
     time_all(&p, ours, theirs, product ? &lt : NULL);
