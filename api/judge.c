@@ -8,10 +8,13 @@
  *
  * The a-priori bound is known where the oracle makes exactly one matrix product of the output's
  * shape: gamma_K |A||B|, times 1.2 for what follows it (the slope of the activations is at most
- * 1.13) and with 8 more roundings for sums that follow. */
+ * 1.13) and with 8 more roundings for sums that follow. Where a dot of the kernel lets the matrix
+ * unit sum 8-bit floats in its own way, n of k at a time, (n + 2) 2^-13 |A||B| is added: what that
+ * may lose (docs/numerics.md). */
 #include "api/api.h"
 
 #include "base/threads.h"
+#include "ir/mma.h"
 
 #include <math.h>
 #include <string.h>
@@ -172,8 +175,25 @@ static void bound_part(void *user, int64_t first, int64_t end) {
     b->bound[n] = b->factor * (b->magnitude[n] + b->most);
 }
 
-static enum kiln_status by_oracle(const struct api_problem *p, double **inputs, struct arena *a,
-                                  struct api_reference *ref) {
+/* What the matrix unit's own sums of 8-bit floats may lose, as a share of |A||B|. */
+struct short_sums {
+  int64_t k; /* of the product */
+  double loss;
+};
+
+static void look_for_short_sums(void *user, struct ir_module *m, struct ir_op o) {
+  struct short_sums *s = user;
+  const struct ir_attr *prec = ir_get_attr(m, o, IR_ATTR_prec);
+  if (ir_op_at(m, o)->opcode != IR_DOT || !prec)
+    return;
+  enum ir_prec word = ir_prec_find(ir_sym(m, prec->s));
+  int64_t n = word == IR_PREC_PROMOTED ? IR_PROMOTED_K : word == IR_PREC_FAST ? s->k : 0;
+  if (n > 0)
+    s->loss = fmax(s->loss, (double)(n + 2) * 0x1p-13);
+}
+
+static enum kiln_status by_oracle(const struct api_problem *p, const struct ir_module *module,
+                                  double **inputs, struct arena *a, struct api_reference *ref) {
   struct kiln_context *ctx = p->file->own.ctx;
   struct api_mark before = api_mark(ctx);
   struct api_oracle_call o = {.a = a, .p = p};
@@ -201,7 +221,10 @@ static enum kiln_status by_oracle(const struct api_problem *p, double **inputs, 
     const struct api_matmul *mm = &o.seen.at[0];
     if (!ref->ref[i] || arg->rank != 2 || arg->dim[0] != mm->m || arg->dim[1] != mm->n)
       continue;
-    struct bounding b = {.magnitude = o.magnitude, .factor = 1.2 * rt_gamma(mm->k + 8, DT_F32)};
+    struct short_sums sums = {.k = mm->k};
+    ir_walk((struct ir_module *)(uintptr_t)module, module->body, look_for_short_sums, &sums);
+    struct bounding b = {.magnitude = o.magnitude,
+                         .factor = 1.2 * (rt_gamma(mm->k + 8, DT_F32) + sums.loss)};
     for (int64_t n = 0; n < mm->m * mm->n; n++)
       b.most = fmax(b.most, fabs(ref->ref[i][n]));
     ref->bound[i] = b.bound = arena_get(a, sizeof(double) * ((size_t)(mm->m * mm->n) + 1));
@@ -269,7 +292,7 @@ enum kiln_status api_reference_make(const struct api_problem *p, const struct ir
   memset(out, 0, sizeof *out);
   out->ref = output_buffers(p, a);
   out->bound = ARENA_ARRAY(a, double *, p->n_args + 1);
-  return p->kernel && p->kernel->has_oracle ? by_oracle(p, inputs, a, out)
+  return p->kernel && p->kernel->has_oracle ? by_oracle(p, module, inputs, a, out)
                                             : by_itself(p, module, inputs, a, out);
 }
 

@@ -120,8 +120,20 @@ const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct 
   return NULL;
 }
 
-int64_t cg_staging_bytes(struct ir_module *m, struct ir_type t, int64_t groups) {
-  int64_t all = ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1);
-  int64_t most = groups * cg_knob_get(m, CG_KNOB_STAGING) * PANEL;
+int64_t cg_panels(struct ir_type t, int64_t groups) {
+  return ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1) / (groups * PANEL);
+}
+
+static int64_t staging_of(struct ir_type t, int64_t groups, int64_t panels) {
+  int64_t all = ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1), most = groups * panels * PANEL;
   return most > 0 && most < all ? most : all;
+}
+
+int64_t cg_staging_bytes(struct ir_module *m, struct ir_type t, int64_t groups) {
+  return staging_of(t, groups, cg_knob_get(m, CG_KNOB_STAGING));
+}
+
+int64_t cg_least_staging(struct ir_module *m, struct ir_type t, int64_t groups) {
+  int64_t asked = cg_knob_get(m, CG_KNOB_STAGING);
+  return staging_of(t, groups, asked > 0 ? asked : CG_LEAST_PANELS);
 }

@@ -23,8 +23,13 @@ struct cg_box {
 const char *cg_box_of(struct ir_module *m, const struct ir_intervals *r, struct ir_op access,
                       struct cg_box *out);
 
+/* Whole panels of a warpgroup's part of a tile of type t. */
+int64_t cg_panels(struct ir_type t, int64_t groups);
 /* Shared memory that results of type t pass on their way out of so many warpgroups, at most: panels
  * of 64 rows, all of the tile's or as many as the knob `staging` says. */
 int64_t cg_staging_bytes(struct ir_module *m, struct ir_type t, int64_t groups);
+/* The least that serves: as the knob says, else CG_LEAST_PANELS a warpgroup. */
+#define CG_LEAST_PANELS 2 /* one is written while the unit reads the other */
+int64_t cg_least_staging(struct ir_module *m, struct ir_type t, int64_t groups);
 
 #endif

@@ -5,10 +5,11 @@
  * of 32, 64 or 128 bytes holds. Chunk c (16 bytes) of row r lies at r * bytes + (c ^ s) * 16, where
  * s is r / (128 / bytes) modulo the chunks of a row (PTX ISA, "Swizzling modes").
  *
- * A store goes panel by panel, 64 rows each: a warpgroup writes its part with stmatrix, and its
- * first thread has the box stored while the next panel is written. Each panel has a place of its
- * own, which is written again when the unit has read it, one tile later; where the knob `staging`
- * gives less room, panels take turns (a number of places that divides theirs). */
+ * A store goes panel by panel, 64 rows each: a warpgroup writes its part with stmatrix (elements of
+ * 32 bits one by one), and its first thread has the box stored while the next panel is written.
+ * Each panel has a place of its own, which is written again when the unit has read it, one tile
+ * later; where the knob `staging` gives less room, panels take turns (a number of places that
+ * divides theirs). */
 #include "base/check.h"
 #include "codegen/lower.h"
 #include "codegen/schedule.h"
@@ -274,6 +275,45 @@ static void write_panel(struct lower *l, const struct out *x, uint32_t buf, stru
   cg_end_each(l, loop);
 }
 
+/* The same of 32-bit elements: two columns of a row at a time, as a thread has them. In order,
+ * lanes of four rows would have the same banks twice; so in panels of 32 columns every other row
+ * has its halves changed, in panels of 16 every other two rows: then 16 lanes have all banks. */
+static void write_words(struct lower *l, const struct out *x, const struct cg_smem *s,
+                        struct ir_val at, struct ir_val from) {
+  static const int64_t lane_rows[4] = {4, 0, 8, 1}, lane_half[6] = {2, 0, 2, 1, 8, 0};
+  int64_t swizzle = x->box.swizzle, bytes = dtype_bytes(s->dtype, 1);
+  uint32_t n = (uint32_t)x->box.panel / 8; /* 8 columns are 4 registers: 2 of a row, 2 of another */
+  uint32_t flip = n / 2;                   /* of blocks of 8 columns; 0: nothing changes */
+  struct ir_builder saved = cg_enter_top(l);
+  struct ir_val row = cg_muli(l, cg_op2(l, IR_AND, l->warp, cg_s32(l, 3)), 16);
+  row = cg_add(l, row, cg_digits(l, l->lane, 4, lane_rows));
+  struct ir_val other = cg_op2(l, IR_SHR, row, cg_s32(l, n == 2 ? 1 : 0));
+  other = cg_op2(l, IR_AND, other, cg_s32(l, 1));
+  uint32_t shift = swizzle == 128 ? 0 : swizzle == 64 ? 1 : 2;
+  struct ir_val chunk = cg_op2(l, IR_SHR, row, cg_s32(l, shift));
+  chunk = cg_op2(l, IR_AND, chunk, cg_s32(l, swizzle / 16 - 1));
+  chunk = cg_op2(l, IR_XOR, chunk, cg_digits(l, l->lane, 6, lane_half));
+  if (flip)
+    chunk = cg_op2(l, IR_XOR, chunk, cg_muli(l, other, 2 * flip));
+  struct ir_val to = cg_muli(l, row, swizzle);
+  struct ir_val odd = cg_op2(l, IR_AND, l->lane, cg_s32(l, 1));
+  to = cg_add(l, to, cg_muli(l, odd, 2 * bytes));
+  struct ir_val is_other = cg_cmp(l, IR_EQ, other, cg_s32(l, 1));
+  cg_leave_top(l, saved);
+  struct ir_val v[16], base = cg_add(l, at, to);
+  cg_eval_run(l, x->v, from, x->layout, 4 * n, v);
+  for (uint32_t k = 0; k < n; k++) {
+    struct ir_val here = cg_muli(l, cg_op2(l, IR_XOR, chunk, cg_s32(l, 2 * k)), 16);
+    for (uint32_t i = 4 * k; i < 4 * k + 4; i += 2) {
+      struct ir_val pair[2] = {v[i], v[i + 1]};
+      for (uint32_t e = 0; e < 2 && flip; e++)
+        pair[e] = cg_select(l, is_other, v[(i + e) ^ 4 * flip], v[i + e]);
+      struct ir_val where = cg_add(l, base, here);
+      cg_sstore(l, s, cg_addi(l, where, i % 4 * 4 * swizzle), cg_bool(l, true), 2, pair);
+    }
+  }
+}
+
 /* Where a warpgroup's part of the tile begins, s32. */
 struct corner {
   struct ir_val row, col;
@@ -335,7 +375,10 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
   /* The place is free for all: what was in it has been read, by the unit or, where a tile landed,
    * by the threads of a warp for each other. */
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
-  write_panel(l, &x, s->buf, from, reg);
+  if (dtype_bits((enum dtype)x.type.dtype) == 32)
+    write_words(l, &x, s, from, reg);
+  else
+    write_panel(l, &x, s->buf, from, reg);
   ir_build(&l->b, IR_FENCE_ASYNC, 0, NULL, 0, NULL);
   cg_res_op(l, IR_BAR_SYNC, 1, &r->group_bar, 1, &r->group);
   struct ir_builder in = cg_enter_if(l, r->one);

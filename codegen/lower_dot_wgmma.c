@@ -12,7 +12,7 @@
  * ptxas 13.0 gives registers that live through a loop as A to other dots of the loop, too, and
  * these overwrite them.
  *
- * Where sums are promoted, CG_PROMOTE_K of k are summed in a fragment that starts at nothing, and
+ * Where sums are promoted, IR_PROMOTED_K of k are summed in a fragment that starts at nothing, and
  * that is added to the accumulator when they are done.
  *
  * A dot that a loop carries to itself stays in flight while the next iteration waits for its slots:
@@ -239,7 +239,7 @@ static uint32_t promote(struct lower *l, const struct dot *d) {
   struct ir_type t = ir_type_of(m, ir_op_at(m, d->op)->in[2]);
   uint32_t part = cg_new_frag(l, "part", t, cg_layout_of(l, ir_op_at(m, d->op)->out[0]));
   uint32_t acc = cg_open_acc(l, d->op), steps = (uint32_t)(d->k / d->step);
-  uint32_t most = (uint32_t)(CG_PROMOTE_K / d->step), at_once = steps < most ? steps : most;
+  uint32_t most = (uint32_t)(IR_PROMOTED_K / d->step), at_once = steps < most ? steps : most;
   struct ir_builder chunks, regs;
   struct ir_val chunk = cg_each(l, steps / at_once, &chunks), terms[2];
   issue(l, d, part, cg_bool(l, false), cg_muli(l, chunk, at_once), at_once);

@@ -51,8 +51,7 @@ bool cg_has_a_in_registers(const struct ir_module *m, struct ir_op dot);
 bool cg_takes_loaded(const struct ir_module *m, struct ir_op dot, uint32_t i);
 /* k of one of its instructions of operands of dtype t: 32 bytes. */
 int64_t cg_wgmma_k(enum dtype t);
-/* Are sums of at most CG_PROMOTE_K of k added in f32, each begun anew? */
-#define CG_PROMOTE_K 128
+/* Are sums of at most IR_PROMOTED_K of k added in f32, each begun anew? */
 bool cg_wgmma_promotes(const struct ir_module *m, struct ir_op dot);
 /* The instruction of the matrix unit that a dot was given (inst), or NULL; and how it lies. */
 const struct ir_mma *cg_mma_of(const struct ir_module *m, struct ir_op dot);

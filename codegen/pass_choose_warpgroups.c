@@ -220,9 +220,9 @@ static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, b
     return arena_printf(c->a, "a dot's k is %lld, which is no multiple of %lld",
                         (long long)a.dim[1], (long long)k);
   bool promotes = cg_wgmma_promotes(m, o);
-  if (promotes && a.dim[1] > CG_PROMOTE_K && a.dim[1] % CG_PROMOTE_K)
+  if (promotes && a.dim[1] > IR_PROMOTED_K && a.dim[1] % IR_PROMOTED_K)
     return arena_printf(c->a, "a dot's k is %lld, which is above %d and no multiple of it",
-                        (long long)a.dim[1], CG_PROMOTE_K);
+                        (long long)a.dim[1], IR_PROMOTED_K);
   struct cut how = {.least = asked > 0           ? asked
                              : acc.dim[0] >= 128 ? 2
                                                  : 1,
@@ -265,6 +265,15 @@ static int64_t held_regs(struct chooser *c, int64_t groups) {
   return regs;
 }
 
+static bool may_be_unit_store(struct chooser *c, struct ir_op o) {
+  struct ir_module *m = c->m;
+  struct ir_type t = ir_type_of(m, ir_op_at(m, o)->in[ir_op_at(m, o)->n_in - 1u]);
+  uint32_t bits = dtype_bits((enum dtype)t.dtype);
+  struct cg_box box;
+  return cg_knob_get(m, CG_KNOB_STORE) != 0 && (bits == 16 || bits == 32) &&
+         !cg_box_of(m, c->intervals, o, &box);
+}
+
 /* NULL, or why accumulators and slots do not fit. Registers a thread: 255 with one group, 240 with
  * two (set_regs), 128 with three; beside accumulators there are addresses and the epilogue. */
 static const char *check_room(struct chooser *c, const struct cg_warps *w) {
@@ -293,7 +302,9 @@ static const char *check_room(struct chooser *c, const struct cg_warps *w) {
   }
   for (uint32_t i = 0; i < c->stores.n; i++) {
     const struct ir_opnode *n = ir_op_at(m, c->stores.at[i]);
-    bytes += cg_staging_bytes(m, ir_type_of(m, n->in[n->n_in - 1u]), groups);
+    struct ir_type t = ir_type_of(m, n->in[n->n_in - 1u]);
+    bytes += may_be_unit_store(c, c->stores.at[i]) ? cg_least_staging(m, t, groups)
+                                                   : cg_staging_bytes(m, t, groups);
   }
   for (uint32_t i = 0; i < c->dots.n; i++) {
     struct ir_type t = ir_type_of(m, ir_op_at(m, c->dots.at[i])->in[1]);
@@ -381,12 +392,8 @@ static void add_role(struct ir_module *m, const char *name, uint32_t warps, uint
 
 /* Whether its tile has the layout for it is known when layouts are. */
 static void choose_store(struct chooser *c, struct ir_op o) {
-  struct ir_module *m = c->m;
-  struct ir_type t = ir_type_of(m, ir_op_at(m, o)->in[ir_op_at(m, o)->n_in - 1u]);
-  struct cg_box box;
-  if (cg_knob_get(m, CG_KNOB_STORE) != 0 && !*cg_attr_word(m, o, IR_ATTR_path) &&
-      dtype_bits((enum dtype)t.dtype) == 16 && !cg_box_of(m, c->intervals, o, &box))
-    cg_set_word(m, o, IR_ATTR_path, "tma");
+  if (!*cg_attr_word(c->m, o, IR_ATTR_path) && may_be_unit_store(c, o))
+    cg_set_word(c->m, o, IR_ATTR_path, "tma");
 }
 
 static void take(struct chooser *c, const struct cg_warps *w) {

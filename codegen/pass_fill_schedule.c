@@ -2,7 +2,7 @@
  *
  * Before: paths chosen; knobs given by the caller are in the config. After: all knobs are in the
  * config, but for those of loops (split_k, peel) and `recompute`, which are 1, 0 and 0 where they
- * are not there, `staging`, which is then all panels of a tile, `spare` where nothing is given up,
+ * are not there, `staging` where it is all panels of a tile, `spare` where nothing is given up,
  * and `blocks` of kernels without dots, which pass_check_budgets.c sets when it knows the
  * registers; every dot has `warps`, and paths of stores may be open where there are none. Rules,
  * where nothing is given (figures: H200, bf16 4096^3 and rows of 1024 to 32768,
@@ -15,6 +15,8 @@
  *   blocks    2 an SM for at most 4 warps of dots, else 1
  *   stages    as many slots as fit beside `blocks` blocks, 2 to 4; with warpgroups, whose copies
  *             the tensor memory unit makes, as many as fit beside the results, up to 8
+ *   staging   all panels of a tile; where that leaves fewer than 3 slots (or than are asked for),
+ *             half of them, and again, down to 2
  *   group     8 where dots share rows and columns over a grid of two axes or more
  *   prefetch  where a block is alone on its SM, nothing else fills the gap at an iteration's start
  *             (0.61 against 0.51 of cuBLAS for 128x256); two blocks fill each other's (0.57 against
@@ -48,6 +50,7 @@
 #define OTHERS           64 /* registers beside tiles: fragments of a step, addresses */
 #define READ_MOST        16 /* elements of a thread that are read one by one into registers */
 #define MOST_SLOTS       8  /* more hide no more latency, by the default rule */
+#define FEW_SLOTS        3  /* fewer, and products wait for copies */
 
 struct survey {
   VEC(struct ir_op) dots, stores;
@@ -218,9 +221,10 @@ static int64_t slot_bytes(struct ir_module *m, struct survey *s, int64_t *once) 
   return slot;
 }
 
-/* Slots of pipes that the tensor memory unit fills: the results' way out stays beside them. */
-static void fill_unit_stages(struct ir_module *m, struct survey *s) {
-  int64_t room = cg_target_of(m)->smem_per_block - SMEM_SLACK, stages = 1, slot = 0;
+/* Slots of pipes that the tensor memory unit fills: as many as fit beside the results' way out. 0:
+ * no loop loads anything. */
+static int64_t unit_stages(struct ir_module *m, struct survey *s) {
+  int64_t room = cg_target_of(m)->smem_per_block - SMEM_SLACK, slot = 0;
   for (uint32_t i = 0; i < s->fed.n; i++) {
     struct ir_op o = s->fed.at[i];
     struct ir_type t = ir_type_of(m, ir_op_at(m, o)->out[0]);
@@ -249,8 +253,30 @@ static void fill_unit_stages(struct ir_module *m, struct survey *s) {
       room -= round_up(ir_elems(t) * dtype_bytes((enum dtype)t.dtype, 1), 1024);
   }
   room -= cg_parts_bytes(m);
-  if (slot > 0)
-    stages = room / slot;
+  return slot == 0 ? 0 : room < slot ? 1 : room / slot;
+}
+
+/* The largest number of panels of a warpgroup in a store of the unit. */
+static int64_t most_panels(struct ir_module *m, const struct survey *s) {
+  int64_t most = 0, groups = cg_knob_get(m, CG_KNOB_WARPGROUPS);
+  for (uint32_t i = 0; i < s->stores.n; i++) {
+    const struct ir_opnode *n = ir_op_at(m, s->stores.at[i]);
+    int64_t panels = cg_panels(ir_type_of(m, n->in[n->n_in - 1u]), groups);
+    if (str_eq(cg_attr_word(m, s->stores.at[i], IR_ATTR_path), "tma") && panels > most)
+      most = panels;
+  }
+  return most;
+}
+
+/* Where results of 32 bits leave no room for slots, their panels take turns. */
+static void fill_unit_stages(struct ir_module *m, struct survey *s) {
+  int64_t asked = cg_knob_get(m, CG_KNOB_STAGES), want = asked > 0 ? asked : FEW_SLOTS;
+  int64_t stages = unit_stages(m, s), panels = most_panels(m, s) / 2;
+  if (cg_knob_get(m, CG_KNOB_STAGING) == CG_AUTO && stages > 0)
+    for (; stages < want && panels >= CG_LEAST_PANELS; panels /= 2) {
+      cg_knob_put(m, CG_KNOB_STAGING, panels);
+      stages = unit_stages(m, s);
+    }
   put_auto(m, CG_KNOB_STAGES, stages > MOST_SLOTS ? MOST_SLOTS : stages < 1 ? 1 : stages);
 }
 

@@ -71,7 +71,8 @@ static bool lands(struct early *x, struct ir_op load, struct ir_op store) {
     if (!cg_is_replayed(m, n->in[i]))
       return false;
   if (from.rank != 2 || to.rank != 2 || from.dim[0] != to.dim[0] || from.dim[1] != to.dim[1] ||
-      from.dtype != to.dtype || ir_value_at(m, n->out[0])->layout != ir_value_at(m, stored)->layout)
+      from.dtype != to.dtype || dtype_bits((enum dtype)from.dtype) != 16 ||
+      ir_value_at(m, n->out[0])->layout != ir_value_at(m, stored)->layout)
     return false;
   return !cg_box_of(m, x->intervals, load, &in) && !cg_box_of(m, x->intervals, store, &out) &&
          in.tile_dim[in.inner] == out.tile_dim[out.inner];

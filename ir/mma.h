@@ -22,6 +22,8 @@ enum ir_prec {
 #include "ir/precs.def"
   IR_PREC_COUNT
 };
+/* Of k, what `promoted` lets the matrix unit sum in its own way at most. */
+#define IR_PROMOTED_K 128
 /* IR_PREC_COUNT: there is no such word. */
 enum ir_prec ir_prec_find(const char *text);
 /* Is it for operands of this dtype? */

@@ -2,8 +2,8 @@
  *
  * cuBLAS is column-major; a row-major C = A B is computed as C' = B' A', where a matrix with rows
  * of stride ld is a column-major matrix of its transpose. What makes an oracle of it: the compute
- * type is plain f32 (tf32 for a peer that asks for it), and reductions of split sums may not be done
- * in the output type. */
+ * type is plain f32 (tf32 for a peer that asks for it), and reductions of split sums may not be
+ * done in the output type. */
 #include "runtime/internal.h"
 
 #include <inttypes.h>

@@ -369,10 +369,10 @@ enum rt_status rt_random_fill_device(struct rt_buffer *b, enum rt_fill fill, uin
 /* ---- oracle_cublas.c: cuBLAS ----------------------------------------------------------------- */
 
 /* C = A B through cublasLt: a [M,K], b [K,N], c [M,N] with one stride 1 each (c: the inner one), so
- * all of NN, NT, TN, TT. With f32 accumulation: a and b of bf16, f16 or f32 alike, c of that type or
- * f32; a and b of e4m3 or e5m2 (each; cuBLAS wants k adjacent and one e4m3 at least), c bf16, f16 or
- * f32, in cuBLAS' precise mode. In s32: a and b s8, c s32. Never a reduction in the output type; tf32
- * only where asked for. */
+ * all of NN, NT, TN, TT. With f32 accumulation: a and b of bf16, f16 or f32 alike, c of that type
+ * or f32; a and b of e4m3 or e5m2 (each; cuBLAS wants k adjacent and one e4m3 at least), c bf16,
+ * f16 or f32, in cuBLAS' precise mode. In s32: a and b s8, c s32. Never a reduction in the output
+ * type; tf32 only where asked for. */
 struct rt_lt_matmul;
 enum rt_lt_activation { RT_LT_IDENTITY, RT_LT_RELU, RT_LT_GELU_TANH };
 /* What cublasLt computes beside the product: C = activation(A B + residual + bias). All zero: the

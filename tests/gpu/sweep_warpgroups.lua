@@ -263,6 +263,37 @@ kernels.batched = kernel {
   end,
 }
 
+-- Results of 32 bits: panels of 8, 16 and 32 columns, all of them or by turns, added to R and scaled.
+local wide = {}
+for _, s in ipairs {
+  {1, 64, 64}, {2, 128, 256}, {2, 128, 96}, {1, 64, 40}, {1, 64, 48}, {2, 256, 128}, {3, 192, 64},
+} do
+  for _, R in ipairs {true, false} do
+    wide[#wide + 1] = {
+      shape = {M = 2 * s[2] - 7, N = s[3] + 16, K = 136}, seed = #wide, absent = R and {} or {"R"},
+      set = {BM = s[2], BN = s[3], BK = 64},
+      schedule = {warpgroups = s[1], staging = #wide % 3 == 1 and 1 or nil},
+      const = {T = #wide % 2 == 0 and bf16 or f16, O = #wide % 4 == 3 and s32 or f32}}
+  end
+end
+kernels.wide = kernel {
+  name = "wide", const = {T = {bf16, f16}, O = {f32, s32}}, tune = tune, cases = wide,
+  args = {
+    tensor("A", "T", "M", "K"), tensor("B", "T", "N", "K"), optional(tensor("R", f32, "M", "N")),
+    out("C", "O", "M", "N"),
+  },
+  grid = function(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
+  body = function(a, d, c, i, j)
+    local m, n = i * c.BM, j * c.BN
+    local x = zeros(f32, c.BM, c.BN)
+    for k in range(0, d.K, c.BK) do
+      x = x + dot(a.A:tile({m, k}, {c.BM, c.BK}), a.B:tile({n, k}, {c.BN, c.BK}):T())
+    end
+    if a.R then x = x * 2.0 + a.R:tile({m, n}, {c.BM, c.BN}) end
+    a.C:store({m, n}, cast(x, c.O))
+  end,
+}
+
 -- The nearest of N centres: a product in an inner loop, a maximum and its place in the outer one.
 kernels.nearest = kernel {
   name = "nearest", const = {T = {bf16, f16}}, tune = tune, cases = shapes,

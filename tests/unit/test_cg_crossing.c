@@ -313,9 +313,62 @@ static void long_tiles_are_kept_while_they_fit(void **state) {
   }
 }
 
+/* Results of 32 bits on their way to the tensor memory unit: each byte once, no conflict, in panels
+ * of 32, 16 and 8 columns. */
+static void wide_results_meet_no_bank_twice(void **state) {
+  (void)state;
+  static const struct {
+    int bm, bn, groups;
+  } rows[] = {{64, 64, 1}, {128, 256, 2}, {128, 96, 2}, {64, 48, 1}, {64, 40, 1}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct help_arena h;
+    struct cg_test t;
+    int bm = rows[i].bm, bn = rows[i].bn;
+    char dims[48], knobs[48];
+    help_arena_init(&h);
+    struct strbuf b = {.arena = &h.arena};
+    sb_printf(&b,
+              "kiln-ir 1 tile\n"
+              "kernel wide {\n"
+              "  arg A: in bf16 [M, K]\n  arg B: in bf16 [N, K]\n  arg C: out f32 [M, N]\n"
+              "  dims M, N, K\n"
+              "  fact A.stride0 %% 8\n  fact A.stride1 = 1\n  fact A.addr %% 16\n"
+              "  fact B.stride0 %% 8\n  fact B.stride1 = 1\n  fact B.addr %% 16\n"
+              "  fact C.stride0 %% 4\n  fact C.stride1 = 1\n  fact C.addr %% 16\n"
+              "  grid cdiv(M, %d), cdiv(N, %d)\n"
+              "  body(%%0: view bf16(?,?), %%1: view bf16(?,?), %%2: view f32(?,?), %%3: index,"
+              " %%4: index, %%5: index, %%6: index, %%7: index) {\n"
+              "    %%8 = const %d : index\n    %%9 = mul %%6, %%8 : index\n"
+              "    %%10 = const %d : index\n    %%11 = mul %%7, %%10 : index\n"
+              "    %%12 = const 0.0 : f32\n    %%13 = splat %%12 : f32(%d,%d)\n"
+              "    %%14 = const 0 : index\n    %%15 = const 64 : index\n"
+              "    %%16 = for %%17: index = %%14, %%5, %%15 carry(%%18: f32(%d,%d) = %%13)"
+              " : f32(%d,%d) {\n"
+              "      %%19 = load %%0, %%9, %%17 : bf16(%d,64)\n"
+              "      %%20 = load %%1, %%11, %%17 : bf16(%d,64)\n"
+              "      %%21 = transpose %%20 {perm = [1,0]} : bf16(64,%d)\n"
+              "      %%22 = dot %%19, %%21, %%18 : f32(%d,%d)\n"
+              "      yield %%22\n    }\n"
+              "    store %%2, %%9, %%11, %%16\n    return\n  }\n}\n",
+              bm, bn, bm, bn, bm, bn, bm, bn, bm, bn, bm, bn, bn, bm, bn);
+    snprintf(dims, sizeof dims, "M=%d,N=%d,K=64", bm, bn);
+    snprintf(knobs, sizeof knobs, "warpgroups=%d", rows[i].groups);
+    cg_test_begin(&t, sb_str(&b));
+    cg_test_args(&t, dims, "", -3, 3);
+    assert_true(cg_test_lower(&t, "sm_90a", knobs));
+    struct cg_emulation e = cg_test_emulate(&t, EMU_EARLY, 1);
+    assert_string_equal(e.error, "");
+    assert_int_equal(e.stats.sstore.best, bm * bn * 4 / 128);
+    assert_int_equal(e.stats.sstore.extra, 0);
+    cg_test_end(&t);
+    arena_free(&h.arena);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(transposes_meet_no_bank_twice),
+      cmocka_unit_test(wide_results_meet_no_bank_twice),
       cmocka_unit_test(odd_transposes_are_the_interpreters),
       cmocka_unit_test(a_load_takes_its_own_layout),
       cmocka_unit_test(widths_may_differ),
