@@ -270,7 +270,8 @@ for _, s in ipairs {
 } do
   for _, R in ipairs {true, false} do
     wide[#wide + 1] = {
-      shape = {M = 2 * s[2] - 7, N = s[3] + 16, K = 136}, seed = #wide, absent = R and {} or {"R"},
+      shape = {M = 2 * s[2] - 7, N = s[3] + 16, K = 136}, seed = #wide,
+      absent = R and {} or {"R"},
       set = {BM = s[2], BN = s[3], BK = 64},
       schedule = {warpgroups = s[1], staging = #wide % 3 == 1 and 1 or nil},
       const = {T = #wide % 2 == 0 and bf16 or f16, O = #wide % 4 == 3 and s32 or f32}}
