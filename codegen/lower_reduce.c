@@ -1,7 +1,7 @@
 /* Reductions along an axis: registers, then lanes, then warps.
  *
- * Each thread folds its registers along the axis into fragments in the sliced layout; lanes that
- * differ along the axis exchange by butterfly shuffles, so that all of them hold the result; warps
+ * Each thread folds its registers along the axis into fragments in the sliced layout, four folds
+ * at a time that do not wait for each other where it has as many; lanes that differ along the axis exchange by butterfly shuffles, so that all of them hold the result; warps
  * that differ along it meet in shared memory. Narrow types fold in f32 (s32) and round once.
  *
  * The state that is folded is one value, or for argmax and argmin two: the best value and where it
@@ -13,6 +13,8 @@
 #include <math.h>
 
 enum { MOST_STATE = 2 };
+
+#define AT_ONCE 4 /* folds on their way: one takes 4 to 6 cycles, and half a warp issues in one */
 
 struct state {
   struct ir_val v[MOST_STATE];
@@ -94,22 +96,75 @@ static void put(struct lower *l, const struct reduce *x, struct ir_val r, const 
     cg_fput(l, x->acc[k], r, 1, &s->v[k]);
 }
 
-static void fold_registers(struct lower *l, const struct reduce *x, struct ir_val v) {
+/* Where a register's value is folded to: a map of digits (cg_digits) from its number. */
+struct folded {
+  int64_t map[128];
+  uint32_t n, chains;
+};
+
+/* Registers along the axis take turns between chains; chain c of result r is r + results * c. */
+static struct folded place_registers(struct lower *l, const struct reduce *x) {
   const struct layout *in = cg_layout_at(l, x->in_layout);
-  int64_t map[128], next = 1;
-  uint32_t n = 0;
+  struct folded f = {.chains = 1};
+  int64_t next = 1;
   for (uint32_t i = 0; i < in->modes.n && in->modes.at[i].hw == LAYOUT_REG; i++) {
     const struct layout_mode *m = &in->modes.at[i];
     bool kept = false;
     for (uint32_t d = 0; d < in->rank; d++)
       kept = kept || (d != x->axis && m->step[d]);
-    map[n++] = m->extent;
-    map[n++] = kept ? next : 0;
+    uint32_t turns = 1;
+    while (!kept && x->n_state == 1 && m->step[x->axis] && m->extent % (2 * turns) == 0 &&
+           f.chains * turns * x->n < AT_ONCE)
+      turns *= 2;
+    if (turns > 1) {
+      f.map[f.n++] = turns;
+      f.map[f.n++] = (int64_t)x->n * f.chains;
+      f.chains *= turns;
+    }
+    f.map[f.n++] = m->extent / turns;
+    f.map[f.n++] = kept ? next : 0;
     next *= kept ? m->extent : 1;
   }
+  return f;
+}
+
+/* A fragment for all chains, beside each other along the axis. */
+static uint32_t new_chains(struct lower *l, const struct reduce *x, uint32_t chains) {
+  const struct layout *out = cg_layout_at(l, x->out_layout);
+  int64_t shape[LAYOUT_MAX_RANK], step[LAYOUT_MAX_RANK] = {0};
+  for (uint32_t d = 0; d < out->rank; d++)
+    shape[d] = out->shape[d];
+  shape[x->axis] = chains;
+  step[x->axis] = 1;
+  struct layout *y = layout_new(l->a, out->rank, shape);
+  for (uint32_t i = 0; i < out->modes.n; i++)
+    layout_add(l->a, y, out->modes.at[i].hw, out->modes.at[i].extent, out->modes.at[i].step);
+  layout_add(l->a, y, LAYOUT_REG, chains, step);
+  return cg_new_frag(l, "r", ir_tile(x->type[0], out->rank, shape), ir_add_layout(l->m, y));
+}
+
+/* The chains of each result, into the first. */
+static void join_chains(struct lower *l, const struct reduce *x, uint32_t frag, uint32_t chains) {
+  struct ir_builder saved;
+  struct ir_val r = cg_each(l, x->n, &saved);
+  struct state s = {{cg_fget(l, frag, r)}};
+  for (uint32_t c = 1; c < chains; c++) {
+    struct state e = {{cg_fget(l, frag, cg_addi(l, r, (int64_t)x->n * c))}};
+    s = fold(l, x, s, e);
+  }
+  put(l, x, r, &s);
+  cg_end_each(l, saved);
+}
+
+static void fold_registers(struct lower *l, const struct reduce *x, struct ir_val v) {
+  const struct layout *in = cg_layout_at(l, x->in_layout);
+  struct folded f = place_registers(l, x);
+  struct reduce y = *x; /* what is folded into */
+  if (f.chains > 1)
+    y.acc[0] = new_chains(l, x, f.chains);
   struct state none = identity(l, x);
   for (uint32_t k = 0; k < x->n_state; k++)
-    cg_ffill(l, x->acc[k], none.v[k]);
+    cg_ffill(l, y.acc[k], none.v[k]);
   struct ir_builder saved;
   struct ir_val r = cg_each(l, layout_extent(in, LAYOUT_REG), &saved);
   cg_next_reg(l);
@@ -123,10 +178,12 @@ static void fold_registers(struct lower *l, const struct reduce *x, struct ir_va
     for (uint32_t k = 0; k < x->n_state; k++)
       e.v[k] = cg_select(l, inside, e.v[k], none.v[k]);
   }
-  struct ir_val at = cg_digits(l, r, n, map);
-  struct state s = fold(l, x, get(l, x, at), e);
-  put(l, x, at, &s);
+  struct ir_val at = cg_digits(l, r, f.n, f.map);
+  struct state s = fold(l, x, get(l, &y, at), e);
+  put(l, &y, at, &s);
   cg_end_each(l, saved);
+  if (f.chains > 1)
+    join_chains(l, x, y.acc[0], f.chains);
 }
 
 static void fold_lanes(struct lower *l, const struct reduce *x) {

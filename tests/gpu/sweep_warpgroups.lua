@@ -263,7 +263,7 @@ kernels.batched = kernel {
   end,
 }
 
--- Results of 32 bits: panels of 8, 16 and 32 columns, all of them or by turns, added to R and scaled.
+-- Results of 32 bits: panels of 8, 16 and 32 columns, all of them or by turns, added to R.
 local wide = {}
 for _, s in ipairs {
   {1, 64, 64}, {2, 128, 256}, {2, 128, 96}, {1, 64, 40}, {1, 64, 48}, {2, 256, 128}, {3, 192, 64},

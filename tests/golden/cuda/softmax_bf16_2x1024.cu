@@ -5,10 +5,12 @@
 // x1: bf16(2,1024) in registers, [2,1024] reg 8:(0,1) 2:(0,512) lane 32:(0,8) warp 2:(1,0) 2:(0,256)
 // t2: f32(2,1024) in registers, [2,1024] reg 8:(0,1) 2:(0,512) lane 32:(0,8) warp 2:(1,0) 2:(0,256)
 // r3: f32(2,1) in registers, [2,1] lane 32:(0,0) warp 2:(1,0) 2:(0,0)
-// partial4: f32(2,2) in shared memory, 16 bytes at 0
-// t5: f32(2,1024) in registers, [2,1024] reg 8:(0,1) 2:(0,512) lane 32:(0,8) warp 2:(1,0) 2:(0,256)
-// r6: f32(2,1) in registers, [2,1] lane 32:(0,0) warp 2:(1,0) 2:(0,0)
-// partial7: f32(2,2) in shared memory, 16 bytes at 0
+// r4: f32(2,4) in registers, [2,4] reg 4:(0,1) lane 32:(0,0) warp 2:(1,0) 2:(0,0)
+// partial5: f32(2,2) in shared memory, 16 bytes at 0
+// t6: f32(2,1024) in registers, [2,1024] reg 8:(0,1) 2:(0,512) lane 32:(0,8) warp 2:(1,0) 2:(0,256)
+// r7: f32(2,1) in registers, [2,1] lane 32:(0,0) warp 2:(1,0) 2:(0,0)
+// r8: f32(2,4) in registers, [2,4] reg 4:(0,1) lane 32:(0,0) warp 2:(1,0) 2:(0,0)
+// partial9: f32(2,2) in shared memory, 16 bytes at 0
 
 typedef unsigned short bf16; // bits
 typedef unsigned short f16;
@@ -65,8 +67,10 @@ softmax_kernel(
   unsigned x1[8];
   float t2[16];
   float r3[1];
-  float t5[16];
-  float r6[1];
+  float r4[4];
+  float t6[16];
+  float r7[1];
+  float r8[4];
   const int v0 = (int)threadIdx.x % 32;
   const int v1 = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
   const int v2 = (v1 & 1);
@@ -115,134 +119,152 @@ softmax_kernel(
     t2[v34] = v37;
   }
 #pragma unroll
-  for (int r = 0; r < 1; r++) r3[r] = __uint_as_float(0xff800000);
+  for (int r = 0; r < 4; r++) r4[r] = __uint_as_float(0xff800000);
 #pragma unroll
   for (int v38 = 0; v38 < 16; v38++) {
     const float v39 = t2[v38];
-    const float v40 = r3[0];
-    const float v41 = max_f32(v40, v39);
-    r3[0] = v41;
+    const int v40 = (v38 & 3);
+    const float v41 = r4[v40];
+    const float v42 = max_f32(v41, v39);
+    r4[v40] = v42;
   }
-  const float v42 = r3[0];
-  const float v43 = (float)__shfl_xor_sync(0xffffffffu, v42, 1);
-  const float v44 = max_f32(v42, v43);
-  r3[0] = v44;
-  const float v45 = r3[0];
-  const float v46 = (float)__shfl_xor_sync(0xffffffffu, v45, 2);
+  const float v43 = r4[0];
+  const float v44 = r4[1];
+  const float v45 = max_f32(v43, v44);
+  const float v46 = r4[2];
   const float v47 = max_f32(v45, v46);
-  r3[0] = v47;
-  const float v48 = r3[0];
-  const float v49 = (float)__shfl_xor_sync(0xffffffffu, v48, 4);
-  const float v50 = max_f32(v48, v49);
-  r3[0] = v50;
-  const float v51 = r3[0];
-  const float v52 = (float)__shfl_xor_sync(0xffffffffu, v51, 8);
-  const float v53 = max_f32(v51, v52);
-  r3[0] = v53;
-  const float v54 = r3[0];
-  const float v55 = (float)__shfl_xor_sync(0xffffffffu, v54, 16);
-  const float v56 = max_f32(v54, v55);
-  r3[0] = v56;
-  const int v57 = v2 * 8;
-  const float v58 = r3[0];
-  const int v59 = v10 * 4;
-  const int v60 = v57 + v59;
-  if (v11) *(unsigned *)(smem + (v60)) = __float_as_uint(v58);
+  const float v48 = r4[3];
+  const float v49 = max_f32(v47, v48);
+  r3[0] = v49;
+  const float v50 = r3[0];
+  const float v51 = (float)__shfl_xor_sync(0xffffffffu, v50, 1);
+  const float v52 = max_f32(v50, v51);
+  r3[0] = v52;
+  const float v53 = r3[0];
+  const float v54 = (float)__shfl_xor_sync(0xffffffffu, v53, 2);
+  const float v55 = max_f32(v53, v54);
+  r3[0] = v55;
+  const float v56 = r3[0];
+  const float v57 = (float)__shfl_xor_sync(0xffffffffu, v56, 4);
+  const float v58 = max_f32(v56, v57);
+  r3[0] = v58;
+  const float v59 = r3[0];
+  const float v60 = (float)__shfl_xor_sync(0xffffffffu, v59, 8);
+  const float v61 = max_f32(v59, v60);
+  r3[0] = v61;
+  const float v62 = r3[0];
+  const float v63 = (float)__shfl_xor_sync(0xffffffffu, v62, 16);
+  const float v64 = max_f32(v62, v63);
+  r3[0] = v64;
+  const int v65 = v2 * 8;
+  const float v66 = r3[0];
+  const int v67 = v10 * 4;
+  const int v68 = v65 + v67;
+  if (v11) *(unsigned *)(smem + (v68)) = __float_as_uint(v66);
   __syncthreads();
-  const unsigned p61 = *(const unsigned *)(smem + (v57));
-  const float v62 = __uint_as_float(p61);
-  const int v63 = v57 + 4;
-  const unsigned p64 = *(const unsigned *)(smem + (v63));
-  const float v65 = __uint_as_float(p64);
-  const float v66 = max_f32(v62, v65);
-  r3[0] = v66;
+  const unsigned p69 = *(const unsigned *)(smem + (v65));
+  const float v70 = __uint_as_float(p69);
+  const int v71 = v65 + 4;
+  const unsigned p72 = *(const unsigned *)(smem + (v71));
+  const float v73 = __uint_as_float(p72);
+  const float v74 = max_f32(v70, v73);
+  r3[0] = v74;
 #pragma unroll
-  for (int v67 = 0; v67 < 16; v67++) {
-    const float v68 = t2[v67];
-    const float v69 = r3[0];
-    const float v70 = v68 - v69;
-    const float v71 = ex2_f32(v70);
-    t5[v67] = v71;
+  for (int v75 = 0; v75 < 16; v75++) {
+    const float v76 = t2[v75];
+    const float v77 = r3[0];
+    const float v78 = v76 - v77;
+    const float v79 = ex2_f32(v78);
+    t6[v75] = v79;
   }
 #pragma unroll
-  for (int r = 0; r < 1; r++) r6[r] = 0.0f;
+  for (int r = 0; r < 4; r++) r8[r] = 0.0f;
 #pragma unroll
-  for (int v72 = 0; v72 < 16; v72++) {
-    const float v73 = t5[v72];
-    const float v74 = r6[0];
-    const float v75 = v74 + v73;
-    r6[0] = v75;
+  for (int v80 = 0; v80 < 16; v80++) {
+    const float v81 = t6[v80];
+    const int v82 = (v80 & 3);
+    const float v83 = r8[v82];
+    const float v84 = v83 + v81;
+    r8[v82] = v84;
   }
-  const float v76 = r6[0];
-  const float v77 = (float)__shfl_xor_sync(0xffffffffu, v76, 1);
-  const float v78 = v76 + v77;
-  r6[0] = v78;
-  const float v79 = r6[0];
-  const float v80 = (float)__shfl_xor_sync(0xffffffffu, v79, 2);
-  const float v81 = v79 + v80;
-  r6[0] = v81;
-  const float v82 = r6[0];
-  const float v83 = (float)__shfl_xor_sync(0xffffffffu, v82, 4);
-  const float v84 = v82 + v83;
-  r6[0] = v84;
-  const float v85 = r6[0];
-  const float v86 = (float)__shfl_xor_sync(0xffffffffu, v85, 8);
+  const float v85 = r8[0];
+  const float v86 = r8[1];
   const float v87 = v85 + v86;
-  r6[0] = v87;
-  const float v88 = r6[0];
-  const float v89 = (float)__shfl_xor_sync(0xffffffffu, v88, 16);
-  const float v90 = v88 + v89;
-  r6[0] = v90;
-  const float v91 = r6[0];
+  const float v88 = r8[2];
+  const float v89 = v87 + v88;
+  const float v90 = r8[3];
+  const float v91 = v89 + v90;
+  r7[0] = v91;
+  const float v92 = r7[0];
+  const float v93 = (float)__shfl_xor_sync(0xffffffffu, v92, 1);
+  const float v94 = v92 + v93;
+  r7[0] = v94;
+  const float v95 = r7[0];
+  const float v96 = (float)__shfl_xor_sync(0xffffffffu, v95, 2);
+  const float v97 = v95 + v96;
+  r7[0] = v97;
+  const float v98 = r7[0];
+  const float v99 = (float)__shfl_xor_sync(0xffffffffu, v98, 4);
+  const float v100 = v98 + v99;
+  r7[0] = v100;
+  const float v101 = r7[0];
+  const float v102 = (float)__shfl_xor_sync(0xffffffffu, v101, 8);
+  const float v103 = v101 + v102;
+  r7[0] = v103;
+  const float v104 = r7[0];
+  const float v105 = (float)__shfl_xor_sync(0xffffffffu, v104, 16);
+  const float v106 = v104 + v105;
+  r7[0] = v106;
+  const float v107 = r7[0];
   __syncthreads();
-  if (v11) *(unsigned *)(smem + (v60)) = __float_as_uint(v91);
+  if (v11) *(unsigned *)(smem + (v68)) = __float_as_uint(v107);
   __syncthreads();
-  const unsigned p92 = *(const unsigned *)(smem + (v57));
-  const float v93 = __uint_as_float(p92);
-  const unsigned p94 = *(const unsigned *)(smem + (v63));
-  const float v95 = __uint_as_float(p94);
-  const float v96 = v93 + v95;
-  r6[0] = v96;
-  const long long v97 = v16 * n4;
-  bf16 * v98 = arg_Y + v97;
-  bf16 * v99 = v98 + v13;
+  const unsigned p108 = *(const unsigned *)(smem + (v65));
+  const float v109 = __uint_as_float(p108);
+  const unsigned p110 = *(const unsigned *)(smem + (v71));
+  const float v111 = __uint_as_float(p110);
+  const float v112 = v109 + v111;
+  r7[0] = v112;
+  const long long v113 = v16 * n4;
+  bf16 * v114 = arg_Y + v113;
+  bf16 * v115 = v114 + v13;
 #pragma unroll
-  for (int v100 = 0; v100 < 2; v100++) {
-    const int v101 = v100 * 8;
-    const int v102 = v100 * 512;
-    const long long v103 = (long long)(v102);
-    bf16 * v104 = v99 + v103;
-    const float v105 = t5[v101];
-    const float v106 = r6[0];
-    const float v107 = v105 / v106;
-    const int v108 = v101 + 1;
-    const float v109 = t5[v108];
-    const float v110 = r6[0];
-    const float v111 = v109 / v110;
-    const int v112 = v101 + 2;
-    const float v113 = t5[v112];
-    const float v114 = r6[0];
-    const float v115 = v113 / v114;
-    const int v116 = v101 + 3;
-    const float v117 = t5[v116];
-    const float v118 = r6[0];
-    const float v119 = v117 / v118;
-    const int v120 = v101 + 4;
-    const float v121 = t5[v120];
-    const float v122 = r6[0];
+  for (int v116 = 0; v116 < 2; v116++) {
+    const int v117 = v116 * 8;
+    const int v118 = v116 * 512;
+    const long long v119 = (long long)(v118);
+    bf16 * v120 = v115 + v119;
+    const float v121 = t6[v117];
+    const float v122 = r7[0];
     const float v123 = v121 / v122;
-    const int v124 = v101 + 5;
-    const float v125 = t5[v124];
-    const float v126 = r6[0];
+    const int v124 = v117 + 1;
+    const float v125 = t6[v124];
+    const float v126 = r7[0];
     const float v127 = v125 / v126;
-    const int v128 = v101 + 6;
-    const float v129 = t5[v128];
-    const float v130 = r6[0];
+    const int v128 = v117 + 2;
+    const float v129 = t6[v128];
+    const float v130 = r7[0];
     const float v131 = v129 / v130;
-    const int v132 = v101 + 7;
-    const float v133 = t5[v132];
-    const float v134 = r6[0];
+    const int v132 = v117 + 3;
+    const float v133 = t6[v132];
+    const float v134 = r7[0];
     const float v135 = v133 / v134;
-    store_16_bytes(v104, make_uint4(pack_bf16(v107, v111), pack_bf16(v115, v119), pack_bf16(v123, v127), pack_bf16(v131, v135)));
+    const int v136 = v117 + 4;
+    const float v137 = t6[v136];
+    const float v138 = r7[0];
+    const float v139 = v137 / v138;
+    const int v140 = v117 + 5;
+    const float v141 = t6[v140];
+    const float v142 = r7[0];
+    const float v143 = v141 / v142;
+    const int v144 = v117 + 6;
+    const float v145 = t6[v144];
+    const float v146 = r7[0];
+    const float v147 = v145 / v146;
+    const int v148 = v117 + 7;
+    const float v149 = t6[v148];
+    const float v150 = r7[0];
+    const float v151 = v149 / v150;
+    store_16_bytes(v120, make_uint4(pack_bf16(v123, v127), pack_bf16(v131, v135), pack_bf16(v139, v143), pack_bf16(v147, v151)));
   }
 }
