@@ -57,7 +57,8 @@ struct kiln_variant {
   struct kiln_file *file;
   const struct cg_target *target;
   struct cg_schedule schedule;
-  bool split_by_rule;        /* split_k was not given: 1 where that cannot be */
+  /* Not given: 1, through memory and to L2 where they cannot be. */
+  bool split_by_rule, cluster_by_rule, stream_by_rule;
   const char *picked;        /* how its config was chosen, lines; NULL: it was given */
   struct ir_module *tile;    /* after the tile passes */
   struct ir_module *traced;  /* as traced or parsed */
@@ -133,8 +134,10 @@ struct api_arg {
 
 /* What nobody gave and the cost model chose. */
 struct api_pick {
-  int64_t split_k;  /* 0: it says nothing */
-  const char *text; /* what was chosen, why, and what else there was; NULL: all was given */
+  int64_t split_k;     /* 0: it says nothing */
+  bool split_cluster;  /* of that */
+  int64_t stream_axis; /* -1: none */
+  const char *text;    /* what was chosen, why, and what else there was; NULL: all was given */
 };
 
 struct api_fused { /* argument indices, -1: none */

@@ -24,7 +24,7 @@ struct api_memo {
   struct hash128 key;
   bool set;
   uint16_t at[MOST_CHOICES]; /* per choice of the kernel: which value of its list */
-  int64_t split_k;
+  struct api_pick pick;      /* but for its text */
   char *text;
   size_t size; /* of text, in bytes */
 };
@@ -207,8 +207,7 @@ static void remember(struct picker *k, struct hash128 key) {
   if (!text)
     return;
   memcpy(text, k->p->pick.text, size);
-  *e = (struct api_memo){
-      .key = key, .set = true, .split_k = k->p->pick.split_k, .text = text, .size = size};
+  *e = (struct api_memo){.key = key, .set = true, .pick = k->p->pick, .text = text, .size = size};
   for (uint32_t i = 0; i < kernel->n_choices; i++)
     while (is_free(k, i) && !fe_value_eq(kernel->choices[i].values[e->at[i]], k->p->config.at[i]))
       e->at[i]++;
@@ -222,7 +221,7 @@ static bool recall(struct picker *k, struct hash128 key) {
   for (uint32_t i = 0; i < kernel->n_choices; i++)
     if (is_free(k, i))
       k->p->config.at[i] = kernel->choices[i].values[e->at[i]];
-  k->p->pick.split_k = e->split_k;
+  k->p->pick = e->pick;
   k->p->pick.text = arena_strdup(k->a, e->text);
   return true;
 }
@@ -255,10 +254,10 @@ static void say(struct picker *k, const char *why) {
     sb_printf(&out, "  %.1f: ", c->us);
     put_values(k, &k->best[i].config, &out);
     sb_printf(&out,
-              ", split_k = %lld: %.2f waves, matrix %.1f, L2 %.1f, memory %.1f, ends %.1f, "
+              ", split_k = %lld%s: %.2f waves, matrix %.1f, L2 %.1f, memory %.1f, ends %.1f, "
               "merge %.1f\n",
-              (long long)c->split_k, c->waves, c->matrix_us, c->l2_us, c->dram_us, c->ends_us,
-              c->merge_us);
+              (long long)c->split_k, c->split_cluster ? " in a cluster" : "", c->waves,
+              c->matrix_us, c->l2_us, c->dram_us, c->ends_us, c->merge_us);
   }
   k->p->pick.text = sb_str(&out);
 }
@@ -310,7 +309,8 @@ enum kiln_status api_pick_config(struct api_problem *p, const struct cg_target *
   if (k.n_best) {
     for (uint32_t i = 0; i < p->kernel->n_choices; i++)
       p->config.at[i] = k.best[0].config.at[i];
-    p->pick.split_k = k.best[0].cost.split_k;
+    const struct cg_cost *best = &k.best[0].cost;
+    p->pick = (struct api_pick){best->split_k, best->split_cluster, best->stream_axis, NULL};
   }
   say(&k, k.n_best ? NULL : k.why);
   remember(&k, key);

@@ -27,6 +27,30 @@ static void choose_split(struct kiln_variant *v, const struct api_problem *p) {
                           &v->own.arena);
   v->split_by_rule = parts > 1;
   *knob = parts > 1 ? parts : CG_AUTO;
+  v->cluster_by_rule = p->pick.split_cluster && v->schedule.knob[CG_KNOB_SPLIT_CLUSTER] == CG_AUTO;
+  if (v->cluster_by_rule)
+    v->schedule.knob[CG_KNOB_SPLIT_CLUSTER] = 1;
+}
+
+/* What the model says of operands that are read once. */
+static void choose_stream(struct kiln_variant *v, const struct api_problem *p) {
+  int64_t *knob = &v->schedule.knob[CG_KNOB_STREAM_AXIS];
+  v->stream_by_rule = p->pick.split_k && p->pick.stream_axis >= 0 && *knob == CG_AUTO;
+  if (v->stream_by_rule)
+    *knob = p->pick.stream_axis;
+}
+
+/* A rule must not refuse what works without it; false: none has said anything. */
+static bool drop_rules(struct kiln_variant *v) {
+  bool any = v->split_by_rule || v->cluster_by_rule || v->stream_by_rule;
+  if (v->split_by_rule)
+    v->schedule.knob[CG_KNOB_SPLIT_K] = 1;
+  if (v->cluster_by_rule)
+    v->schedule.knob[CG_KNOB_SPLIT_CLUSTER] = CG_AUTO;
+  if (v->stream_by_rule)
+    v->schedule.knob[CG_KNOB_STREAM_AXIS] = CG_AUTO;
+  v->split_by_rule = v->cluster_by_rule = v->stream_by_rule = false;
+  return any;
 }
 
 struct make_call {
@@ -101,6 +125,7 @@ static enum kiln_status make(void *user) {
     if (!ir_run_passes(v->tile, passes, n, &ctx->diags, &run))
       return api_failure_since(ctx, before);
     choose_split(v, p);
+    choose_stream(v, p);
   }
   v->info.trace_ms = api_now_ms() - start;
   return KILN_OK;
@@ -233,10 +258,9 @@ static enum kiln_status lower(void *user) {
       .target = v->target, .schedule = v->schedule, .stop = IR_MACHINE_STAGE, .run = &run};
   uint32_t n = ctx->diags.list.n;
   v->machine = cg_lower(v->tile, &opt, &v->own.arena, &ctx->diags);
-  if (!v->machine && v->split_by_rule) { /* a rule must not refuse what works without it */
+  if (!v->machine && drop_rules(v)) {
     diag_truncate(&ctx->diags, n);
-    v->split_by_rule = false;
-    v->schedule.knob[CG_KNOB_SPLIT_K] = opt.schedule.knob[CG_KNOB_SPLIT_K] = 1;
+    opt.schedule = v->schedule;
     v->machine = cg_lower(v->tile, &opt, &v->own.arena, &ctx->diags);
   }
   v->info.lower_ms += api_now_ms() - start;

@@ -163,6 +163,8 @@ struct cg_cost {
       *why; /* why the model says nothing, a phrase that starts with `it` or `its`; or NULL */
   double us;
   int64_t programs, split_k; /* programs: tiles times parts */
+  bool split_cluster;        /* the parts of a tile are blocks of a cluster */
+  int64_t stream_axis;       /* of operands that are read once and that L2 cannot keep; -1: none */
   double waves;              /* programs over SMs */
   double matrix_us, l2_us, dram_us;
   double ends_us;  /* of iterations and programs, what they begin and end with */
@@ -170,7 +172,7 @@ struct cg_cost {
 };
 
 /* The cost of a kernel (tile: after the tile pipeline, merge ops in it) under a schedule, at the
- * sizes that look_up knows; an open `split_k` is the cheapest. What cannot be lowered is reported
+ * sizes that look_up knows; an open `split_k` is the cheapest, in a cluster or not. What cannot be lowered is reported
  * to `diags`, too: a caller that tries drops that. */
 struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *opt,
                              const struct cg_gpu *gpu, expr_lookup look_up, void *user,

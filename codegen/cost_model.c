@@ -10,12 +10,14 @@
  *            its loads from L2 overlap: the longest of the three counts whole, the others in part
  *   waves    programs over SMs; what a program stores is not overlapped with its own products
  *   memory   each argument that is accessed moves once, no faster than the SMs at work can ask
- *   merge    with split_k, each part is written and the last program of a tile reads them all
+ *   merge    with split_k, each part is written and the last program of a tile reads them all; in a
+ *            cluster the others write into the shared memory of the one that adds
  *
  * It ranks schedules of one kernel; it is no forecast. Constants are for sm_90a and come from an
  * H200's figures (docs/performance.md) where no other source is given. */
 #include "base/check.h"
 #include "codegen/box.h"
+#include "codegen/cluster.h"
 #include "codegen/layouts.h"
 #include "codegen/pass.h"
 #include "codegen/schedule.h"
@@ -33,10 +35,13 @@
 #define STORE_CLOCKS   4.0    /* an element of a thread's results */
 #define SPLIT_CLOCKS   1500.0 /* a part is visible to the others, and counted */
 #define MERGE_BYTES    16.0   /* a clock and SM, of parts written and read: 13 us for 4 of 64 KiB */
+#define CLUSTER_CLOCKS 700.0  /* the blocks of a cluster meet */
+#define CLUSTER_BYTES  16.0   /* a clock, of parts that a block of a cluster is sent */
 #define LAUNCH_US      3.0
 #define FILL_US        1.0 /* until the first slot is full */
 #define MIN_TRIPS      8   /* iterations of a part: its ring is filled twice */
 #define MAX_PARTS      16
+#define MIN_K_BYTES    384 /* of a row of A and B in slots: three of 128 bytes */
 
 struct model {
   struct ir_module *m;
@@ -46,6 +51,7 @@ struct model {
   int64_t groups;
   double matrix, smem, l2, iters, store; /* clocks of a program; iterations */
   bool *moved;                           /* by argument: it is accessed */
+  int64_t stream_axis;
   const char *why;
 };
 
@@ -139,18 +145,21 @@ static void add_block(struct model *x, struct ir_block b, double times) {
   }
 }
 
+static double bytes_of_argument(struct model *x, uint32_t i) {
+  const struct ir_arg *arg = &x->m->args.at[i];
+  double bytes = dtype_bits(arg->dtype) / 8.0;
+  for (uint32_t d = 0; d < arg->rank; d++) {
+    int64_t size;
+    bytes *= value_of(x, arg->dim[d], &size) ? (double)size : 1;
+  }
+  return bytes;
+}
+
 /* Bytes of the arguments that the kernel reads or writes. */
 static double moved_bytes(struct model *x) {
   double sum = 0;
-  for (uint32_t i = 0; i < x->m->args.n; i++) {
-    const struct ir_arg *arg = &x->m->args.at[i];
-    double bytes = dtype_bits(arg->dtype) / 8.0;
-    for (uint32_t d = 0; d < arg->rank; d++) {
-      int64_t size;
-      bytes *= value_of(x, arg->dim[d], &size) ? (double)size : 1;
-    }
-    sum += x->moved[i] ? bytes : 0;
-  }
+  for (uint32_t i = 0; i < x->m->args.n; i++)
+    sum += x->moved[i] ? bytes_of_argument(x, i) : 0;
   return sum;
 }
 
@@ -169,16 +178,22 @@ static double waves_of(double programs, double sms) {
 }
 
 static struct cg_cost cost_of(struct model *x, const struct cg_gpu *gpu, double tiles,
-                              int64_t parts, double state) {
+                              int64_t parts, bool cluster, double state) {
   double sms = gpu->sm_count, p = (double)parts, programs = tiles * p;
   double used = programs < sms ? programs : sms;
   double iter = ITER_CLOCKS * (x->groups > 1 ? 1 : 2); /* no other group computes meanwhile */
   double us = 1 / CLOCK_MHZ, waves = waves_of(programs, sms);
-  struct cg_cost c = {.programs = (int64_t)programs, .waves = programs / sms, .split_k = parts};
+  struct cg_cost c = {.programs = (int64_t)programs,
+                      .waves = programs / sms,
+                      .split_k = parts,
+                      .split_cluster = cluster,
+                      .stream_axis = x->stream_axis};
   c.matrix_us = waves * x->matrix / p * us;
   c.l2_us = waves * x->l2 / p * us;
   c.ends_us = waves * (x->iters / p * iter + x->store + PROGRAM_CLOCKS) * us;
-  if (parts > 1)
+  if (cluster)
+    c.merge_us = waves * (CLUSTER_CLOCKS + state * (p - 1) / CLUSTER_BYTES) * us;
+  else if (parts > 1)
     c.merge_us = waves * (SPLIT_CLOCKS + state * (1 + p) / MERGE_BYTES) * us;
   double busy = beside(c.matrix_us, c.l2_us, waves * x->smem / p * us) + c.ends_us;
   /* 112 SMs of 132 do not ask for all that memory can give. */
@@ -214,16 +229,69 @@ static struct ir_module *arranged(const struct ir_module *tile, const struct cg_
   return cg_lower(tile, &to, a, diags);
 }
 
-/* Can this many parts be lowered to roles, too? */
+/* Bytes of k that the slots of all loads hold, of the dot that has fewest. */
+static int64_t k_in_slots(struct ir_module *m) {
+  int64_t least = INT64_MAX;
+  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
+    if (!ir_op_at(m, o)->block.id || ir_op_at(m, o)->opcode != IR_DOT)
+      continue;
+    struct ir_type a = ir_type_of(m, ir_op_at(m, o)->in[0]);
+    int64_t bytes = a.dim[1] * dtype_bytes((enum dtype)a.dtype, 1);
+    least = bytes < least ? bytes : least;
+  }
+  return least == INT64_MAX ? 0 : least * cg_knob_get(m, CG_KNOB_STAGES);
+}
+
+/* Can this many parts be lowered to roles, too? In a cluster sums take room from slots. */
 static bool splits(const struct ir_module *tile, const struct cg_options *opt, int64_t parts,
-                   struct arena *a, struct diag_sink *diags) {
+                   bool cluster, struct arena *a, struct diag_sink *diags) {
   struct cg_options to = *opt;
   to.schedule.knob[CG_KNOB_SPLIT_K] = parts;
+  to.schedule.knob[CG_KNOB_SPLIT_CLUSTER] = cluster;
   struct arena_mark mark = arena_get_mark(a);
   struct ir_module *m = arranged(tile, &to, a, diags);
   bool ok = m && cg_knob_get(m, CG_KNOB_WARPGROUPS) > 0;
+  ok = ok && (!cluster || k_in_slots(m) >= MIN_K_BYTES);
   arena_reset(a, mark);
   return ok;
+}
+
+/* Are these parts to be tried in a cluster (else: through memory)? Clusters of 3 leave SMs idle, and
+ * larger ones do not find room for all. Parts that were asked for stay where they were. */
+static bool may_be_cluster(const struct cg_options *opt, const struct cg_gpu *gpu, int64_t tiles,
+                           int64_t parts, bool cluster) {
+  int64_t asked = opt->schedule.knob[CG_KNOB_SPLIT_CLUSTER];
+  if (parts == 1)
+    return !cluster;
+  if (asked != CG_AUTO)
+    return cluster == (asked == 1);
+  return !cluster || (opt->schedule.knob[CG_KNOB_SPLIT_K] == CG_AUTO &&
+                      opt->schedule.knob[CG_KNOB_CLUSTER] == CG_AUTO &&
+                      (parts == 2 || parts == 4) && tiles * parts <= gpu->sm_count / 4 * 4);
+}
+
+/* The axis with one tile of which operands of dots do not depend, if these are more than L2 holds:
+ * nobody reads them again. */
+static int64_t find_stream_axis(struct model *x, const struct cg_gpu *gpu) {
+  struct ir_module *m = x->m;
+  int64_t given = cg_knob_get(m, CG_KNOB_STREAM_AXIS), found = -1;
+  for (uint32_t axis = 0; axis < m->n_grid && given == CG_AUTO && found < 0; axis++) {
+    int64_t n;
+    double bytes = 0;
+    if (!value_of(x, m->grid[axis], &n) || n != 1)
+      continue;
+    cg_knob_put(m, CG_KNOB_STREAM_AXIS, axis);
+    for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
+      const struct ir_opnode *load = ir_op_at(m, o);
+      if (load->block.id && load->opcode == IR_LOAD && cg_is_streamed(m, o) &&
+          str_eq(cg_attr_word(m, o, IR_ATTR_path), "tma"))
+        bytes += bytes_of_argument(x, argument_of(m, load->in[0]));
+    }
+    cg_knob_put(m, CG_KNOB_STREAM_AXIS, CG_AUTO);
+    if (bytes > gpu->l2_bytes)
+      found = axis;
+  }
+  return found;
 }
 
 struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *opt,
@@ -255,6 +323,7 @@ struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *op
   add_block(&x, m->body, 1);
   if (x.why)
     return (struct cg_cost){.why = x.why};
+  x.stream_axis = find_stream_axis(&x, gpu);
   int64_t trips = 0;
   double state = 0;
   if (may_split) {
@@ -269,9 +338,14 @@ struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *op
                                tiles <= (int64_t)gpu->sm_count / parts);
     if (asked <= 0 && !fits)
       continue;
-    struct cg_cost c = cost_of(&x, gpu, (double)tiles, parts, state);
-    if ((best.us == 0 || c.us < best.us) && (parts == 1 || splits(tile, opt, parts, a, diags)))
-      best = c;
+    for (int cluster = 0; cluster < 2; cluster++) {
+      if (!may_be_cluster(opt, gpu, tiles, parts, cluster))
+        continue;
+      struct cg_cost c = cost_of(&x, gpu, (double)tiles, parts, cluster, state);
+      if ((best.us == 0 || c.us < best.us) &&
+          (parts == 1 || splits(tile, opt, parts, cluster, a, diags)))
+        best = c;
+    }
     if (asked > 0)
       break;
   }

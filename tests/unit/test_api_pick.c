@@ -86,6 +86,46 @@ static void choose(struct fixture *f, long m, long n, long k, const char *set, c
   kiln_variant_free(v);
 }
 
+/* Parts meet in a cluster where they find room beside three slots; operands that one row of tiles
+ * reads and L2 cannot hold go past it; what is given stays. */
+static void test_clusters_and_streams(void **state) {
+  (void)state;
+  static const struct {
+    long m, n, k;
+    const char *set;
+    long split_k, cluster, stream; /* -1: not in the schedule */
+  } rows[] = {
+      {64, 4096, 14336, NULL, 2, 1, 0},
+      {64, 2048, 14336, NULL, 4, 1, 0},
+      {64, 4096, 14336, "split_cluster=0", 2, 0, 0},
+      {64, 4096, 14336, "split_k=2", 2, -1, 0},
+      {64, 4096, 14336, "stream_axis=1", 2, 1, 1},
+      {16, 6144, 4096, NULL, 2, 1, -1},    /* 50 MB of weights: L2 keeps most */
+      {256, 4096, 14336, NULL, 2, -1, -1}, /* sums of two blocks would leave two slots */
+      {128, 28672, 4096, NULL, -1, -1, 0},
+      {4096, 64, 4096, NULL, 2, 1, -1},
+      {4096, 64, 14336, NULL, 2, 1, 1}, /* the other operand */
+      {4096, 4096, 4096, NULL, -1, -1, -1},
+  };
+  struct fixture f;
+  begin(&f);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const char *text;
+    struct kiln_variant *v =
+        specialise(&f, rows[i].m, rows[i].n, rows[i].k, rows[i].set, NULL, false);
+    help_api_expect(&f.t, kiln_show(v, "schedule", NULL, &text), KILN_OK, NULL);
+    char *knobs = strdup(strstr(text, "\nknobs: "));
+    knobs[1 + strcspn(knobs + 1, "\n")] = 0;
+    if (number_after(knobs, "split_k = ") != rows[i].split_k ||
+        number_after(knobs, "split_cluster = ") != rows[i].cluster ||
+        number_after(knobs, "stream_axis = ") != rows[i].stream)
+      fail_msg("row %zu: %s", i, text);
+    free(knobs);
+    kiln_variant_free(v);
+  }
+  end(&f);
+}
+
 /* Tiles that an H200 ran at 0.95 of cuBLASLt's fastest of eight or better. */
 static void test_known_good(void **state) {
   (void)state;
@@ -270,10 +310,11 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_known_good),   cmocka_unit_test(test_epilogue),
-      cmocka_unit_test(test_monotone),     cmocka_unit_test(test_given_stays),
-      cmocka_unit_test(test_not_modelled), cmocka_unit_test(test_bounded),
-      cmocka_unit_test(test_remembered),   cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_known_good),  cmocka_unit_test(test_clusters_and_streams),
+      cmocka_unit_test(test_epilogue),    cmocka_unit_test(test_monotone),
+      cmocka_unit_test(test_given_stays), cmocka_unit_test(test_not_modelled),
+      cmocka_unit_test(test_bounded),     cmocka_unit_test(test_remembered),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
