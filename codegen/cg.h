@@ -172,8 +172,8 @@ struct cg_cost {
 };
 
 /* The cost of a kernel (tile: after the tile pipeline, merge ops in it) under a schedule, at the
- * sizes that look_up knows; an open `split_k` is the cheapest, in a cluster or not. What cannot be lowered is reported
- * to `diags`, too: a caller that tries drops that. */
+ * sizes that look_up knows; an open `split_k` is the cheapest, in a cluster or not. What cannot be
+ * lowered is reported to `diags`, too: a caller that tries drops that. */
 struct cg_cost cg_model_cost(struct ir_module *tile, const struct cg_options *opt,
                              const struct cg_gpu *gpu, expr_lookup look_up, void *user,
                              struct arena *a, struct diag_sink *diags);

@@ -256,8 +256,8 @@ static bool splits(const struct ir_module *tile, const struct cg_options *opt, i
   return ok;
 }
 
-/* Are these parts to be tried in a cluster (else: through memory)? Clusters of 3 leave SMs idle, and
- * larger ones do not find room for all. Parts that were asked for stay where they were. */
+/* Are these parts to be tried in a cluster (else: through memory)? Clusters of 3 leave SMs idle,
+ * and larger ones do not find room for all. Parts that were asked for stay where they were. */
 static bool may_be_cluster(const struct cg_options *opt, const struct cg_gpu *gpu, int64_t tiles,
                            int64_t parts, bool cluster) {
   int64_t asked = opt->schedule.knob[CG_KNOB_SPLIT_CLUSTER];

@@ -1,8 +1,9 @@
 /* Reductions along an axis: registers, then lanes, then warps.
  *
- * Each thread folds its registers along the axis into fragments in the sliced layout, four folds
- * at a time that do not wait for each other where it has as many; lanes that differ along the axis exchange by butterfly shuffles, so that all of them hold the result; warps
- * that differ along it meet in shared memory. Narrow types fold in f32 (s32) and round once.
+ * Each thread folds its registers along the axis into fragments in the sliced layout, four folds at
+ * a time that do not wait for each other where it has as many; lanes that differ along the axis
+ * exchange by butterfly shuffles, so that all of them hold the result; warps that differ along it
+ * meet in shared memory. Narrow types fold in f32 (s32) and round once.
  *
  * The state that is folded is one value, or for argmax and argmin two: the best value and where it
  * is. Of equal ones the first wins whatever the order of folding, because the places are compared

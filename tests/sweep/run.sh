@@ -89,5 +89,30 @@ check 'unknown shapes' grep -q 'expected DIM=SIZE' <("$SRC/bench/sweep" twice.lu
 "$SRC/bench/sweep" --report --out out.jsonl >log 2>&1
 check 'the report' grep -q 'figures; the default is at 1.000' log
 
+# bench/bars: the fake GPU has none of its kernels: each case is a line that says so, once.
+bars() {
+  "$SRC/bench/bars" --out "$WORK/out.jsonl" "$@" >log 2>&1
+}
+rm out.jsonl
+bars small
+check 'failures are told' [ $? = 1 ]
+check 'a line a case' lines 2
+check 'with the reason' count 2 '"status": "failed", "message": "[^"]'
+bars small
+check 'no case twice' lines 2
+# What there is, read: means of ratios against what is asked.
+row() { # SHAPE RATIO
+  printf '{"file": "kernels_ref/gemm.lua", "kernel": "gemm", "shape": "%s", "set": "", "const": "", ' "$1"
+  printf '"absent": "bias,R", "layout": "", "fused": "", "commit": "c", "gpu": "g", "status": "ok", '
+  printf '"result": {"flushed": {"us": 9}, "ratio_flushed": %s, "ratio_low": 1, "ratio_high": 1, ' "$2"
+  printf '"ratio_graph": 1.1}}\n'
+}
+{ row M=1024,N=1024,K=1024 0.5 && row M=512,N=4096,K=4096 2.0; } >out.jsonl
+bars --report small
+check 'the report of bars' [ $? = 0 ]
+check 'its mean' grep -q 'mean, flushed: 1.000 (asked 0.98: yes)' log
+check 'its least' grep -q 'least, flushed: 0.500 (asked 0.98: no); 2 of 2 measured' log
+check 'no such group' grep -q 'there is no group frob' <("$SRC/bench/bars" frob 2>&1)
+
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
