@@ -65,6 +65,12 @@ static void order_of(const struct cg_box *b, int64_t *perm) {
       perm[n++] = d;
 }
 
+/* By default the most: rows of tiles are neighbours in memory as a rule. */
+static int64_t l2_promotion(struct ir_module *m) {
+  int64_t asked = cg_knob_get(m, CG_KNOB_PROMOTE);
+  return asked == 0 ? 0 : 32 << (asked > 0 ? asked : 3);
+}
+
 uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows) {
   struct ir_module *m = l->m;
   const struct ir_arg *a = &m->args.at[b->arg];
@@ -82,7 +88,7 @@ uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, 
       {.key = IR_ATTR_perm, .ints = perm, .n_ints = b->rank},
       {.key = IR_ATTR_box, .ints = box, .n_ints = b->rank},
       {.key = IR_ATTR_swizzle_bytes, .i = b->swizzle},
-      {.key = IR_ATTR_l2, .i = 256},
+      {.key = IR_ATTR_l2, .i = l2_promotion(m)},
   };
   struct ir_res r = {
       .kind = IR_RES_TMAP, .type = ir_tile(a->dtype, b->rank, shape), .attrs = attrs};

@@ -399,6 +399,14 @@ expect 'a dim by a fact' 0 'facts E=8' "$KILN" run fact.tir --on interp
 expect 'against the fact' 1 '^fact.tir:6:8: .*E = 8, found 9' \
   "$KILN" run fact.tir --on interp --shape E=9
 
+# ---- knobs that reach the recipe
+for p in 'promote=0 l2 0' 'promote=1 l2 64' 'promote=2 l2 128' 'promote=3 l2 256' 'stages=3 l2 256'; do
+  expect "knob $p" 0 "swizzle 128 ${p#* } fill" "$KILN" show "$GEMM" --kernel gemm --stage recipe \
+    --target sm_90a --shape M=256,N=256,K=256 --set "${p%% *}"
+done
+expect 'knob out of range' 1 '0 to 3' "$KILN" show "$GEMM" --kernel gemm --stage recipe \
+  --target sm_90a --shape M=256,N=256,K=256 --set promote=4
+
 # ---- Ctrl-C: the process stops soon and says so
 body 'for k in range(0, d.N * 1000000, 1) do x = x * 1.0001 end' >slow.lua
 "$KILN" run slow.lua --on interp --shape M=16,N=1000 >slow.out 2>&1 &

@@ -46,6 +46,11 @@ add {shape = {M = 128, N = 64, K = 8}, set = {BM = 128, BN = 64, BK = 64},
      schedule = {warpgroups = 2}}
 add {shape = {M = 130, N = 136, K = 64}, set = {BM = 128, BN = 128, BK = 64},
      schedule = {warpgroups = 2, staging = 1}}
+-- rows that begin in the middle of a line; what L2 fetches for them
+for promote = 0, 3 do
+  add {shape = {M = 200, N = 200, K = 200}, set = {BM = 128, BN = 64, BK = 64}, absent = none,
+       schedule = {warpgroups = 2, promote = promote}}
+end
 -- layouts: rows or columns of either operand contiguous; tails of 8
 for _, A in ipairs {"row", "col"} do
   for _, B in ipairs {"row", "col"} do
