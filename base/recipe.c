@@ -20,7 +20,7 @@
  *     param i32 M
  *     param i64 A.stride0
  *     param scalar 3                 argument index
- *     param tmap 0 [K, M] strides [2, 2 * A.stride0] box [64, 128] swizzle 128 l2 256 fill zero
+ *     param tmap 0 [K, M] strides [2, 2 * A.stride0] box [64, 128] swizzle 128 l2 256 fill zero [round tf32]
  *   end
  */
 #include "base/recipe.h"
@@ -87,7 +87,8 @@ static void print_tmap(const struct recipe *r, const struct recipe_tmap *t, stru
   print_exprs(r, " strides [", t->rank, t->stride, out);
   for (uint32_t i = 0; i < t->rank; i++)
     sb_printf(out, i ? ", %u" : " box [%u", t->box[i]);
-  sb_printf(out, "] swizzle %u l2 %u fill %s", t->swizzle, t->l2, t->fill_nan ? "nan" : "zero");
+  sb_printf(out, "] swizzle %u l2 %u fill %s%s", t->swizzle, t->l2, t->fill_nan ? "nan" : "zero",
+            t->tf32 ? " round tf32" : "");
 }
 
 static void print_kernel(const struct recipe *r, const struct recipe_step *s, struct strbuf *out) {
@@ -391,7 +392,12 @@ static bool read_tmap(struct reader *s, const struct recipe_arg *a, struct recip
   t->fill_nan = take_word(s, "nan");
   if (t->fill_nan && (!dtype_is_float(a->dtype) || dtype_bits(a->dtype) < 16))
     return fail(s, s->at, "fill nan over %s", dtype_name(a->dtype));
-  return t->fill_nan || expect_word(s, "zero");
+  if (!t->fill_nan && !expect_word(s, "zero"))
+    return false;
+  t->tf32 = take_word(s, "round");
+  if (t->tf32 && a->dtype != DT_F32)
+    return fail(s, s->at, "round tf32 over %s", dtype_name(a->dtype));
+  return !t->tf32 || expect_word(s, "tf32");
 }
 
 static bool read_arg(struct reader *s) {

@@ -49,6 +49,7 @@ struct recipe_tmap {
   uint32_t swizzle;                    /* bytes: 0, 32, 64, 128 */
   uint32_t l2;                         /* bytes: 0, 64, 128, 256 */
   bool fill_nan;                       /* what lies outside reads as NaN, not 0 */
+  bool tf32;                           /* f32 elements are rounded to tf32 on their way */
 };
 
 struct recipe_param {

@@ -235,6 +235,7 @@ static bool bind_tmap(struct binding *b, const struct recipe_param *p, uint32_t 
   t->bytes = emu_bytes((enum dtype)m->res.at[res].type.dtype);
   t->base = b->e->region[p->arg].va;
   t->span = r->swizzle;
+  t->tf32 = r->tf32;
   const char *why = r->rank > EMU_TMAP_RANK ? "a tensor map has 1 to 5 dims"
                     : r->fill_nan           ? "the emulator fills with 0 alone"
                                             : NULL;

@@ -124,6 +124,7 @@ struct emu_tmap {
   int64_t stride[EMU_TMAP_RANK]; /* bytes; stride[0] is not looked at: elements are adjacent */
   uint32_t box[EMU_TMAP_RANK];   /* elements */
   uint32_t span;                 /* swizzle: 0, 32, 64 or 128 bytes */
+  bool tf32;                     /* f32 elements are rounded to it on their way in */
   bool legal, writable;          /* all elements are the argument's; which may be written */
 };
 

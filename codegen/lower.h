@@ -481,7 +481,8 @@ struct ir_builder cg_join_parts(struct lower *l, struct ir_op loop);
 /* ---- lower_box.c, lower_panels.c: the tensor memory unit ---- */
 
 /* A map of boxes of `rows` rows of a tile of type t. */
-uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows);
+uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows,
+                     bool tf32);
 struct cg_smem *cg_new_panels(struct lower *l, const char *name, enum dtype t, int64_t outer,
                               int64_t inner, uint32_t swizzle, uint32_t slots);
 /* Reads a tile that lies in panels, in slot offset `slot`, into a new fragment of the layout. */

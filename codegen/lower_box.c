@@ -71,7 +71,8 @@ static int64_t l2_promotion(struct ir_module *m) {
   return asked == 0 ? 0 : 32 << (asked > 0 ? asked : 3);
 }
 
-uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows) {
+uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, int64_t rows,
+                     bool tf32) {
   struct ir_module *m = l->m;
   const struct ir_arg *a = &m->args.at[b->arg];
   int64_t *perm = arena_get(m->arena, IR_MAX_RANK * sizeof *perm);
@@ -83,7 +84,7 @@ uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, 
     box[i] = i == 0 ? b->panel : perm[i] == along ? rows : 1;
     shape[perm[i]] = box[i];
   }
-  struct ir_attr attrs[5] = {
+  struct ir_attr attrs[6] = {
       {.key = IR_ATTR_arg, .s = a->name},
       {.key = IR_ATTR_perm, .ints = perm, .n_ints = b->rank},
       {.key = IR_ATTR_box, .ints = box, .n_ints = b->rank},
@@ -93,6 +94,8 @@ uint32_t cg_new_tmap(struct lower *l, const struct cg_box *b, struct ir_type t, 
   struct ir_res r = {
       .kind = IR_RES_TMAP, .type = ir_tile(a->dtype, b->rank, shape), .attrs = attrs};
   r.n_attrs = 5;
+  if (tf32)
+    attrs[r.n_attrs++] = (struct ir_attr){.key = IR_ATTR_round, .s = symtab_get(m->syms, "tf32")};
   r.name =
       symtab_get(m->syms, arena_printf(m->arena, "map_%s%u", ir_sym(m, a->name), ++l->n_names));
   uint32_t res = ir_add_res(m, r);
@@ -355,7 +358,7 @@ void cg_store_boxes(struct lower *l, struct ir_op o) {
   uint32_t count = x.blocks * x.panels, held = places(l, count);
   const struct cg_unit_load *landed = landed_in(l, o);
   const struct cg_smem *s = landed ? landed->smem : new_staging(l, &x, x.box.arg);
-  uint32_t tmap = cg_new_tmap(l, &x.box, x.type, ROWS);
+  uint32_t tmap = cg_new_tmap(l, &x.box, x.type, ROWS, false);
   int64_t panel_bytes = ROWS * (int64_t)x.box.swizzle;
   struct ir_val first[IR_MAX_RANK], at[1 + IR_MAX_RANK];
   coordinates(l, &x.box, first);
@@ -421,7 +424,7 @@ void cg_open_landing(struct lower *l, struct cg_unit_load *x) {
   x->smem = new_staging(l, &s, s.box.arg);
   x->box.swizzle = s.box.swizzle;
   x->box.panel = s.box.panel;
-  x->tmap = cg_new_tmap(l, &x->box, t, ROWS);
+  x->tmap = cg_new_tmap(l, &x->box, t, ROWS, false);
 }
 
 void cg_load_landing(struct lower *l, const struct cg_unit_load *x) {

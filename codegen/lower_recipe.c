@@ -65,6 +65,7 @@ const struct recipe_tmap *cg_recipe_tmap(struct recipe *r, const struct ir_modul
       .swizzle = (uint32_t)ir_res_int(x, IR_ATTR_swizzle_bytes, 0),
       .l2 = (uint32_t)ir_res_int(x, IR_ATTR_l2, 0),
       .fill_nan = str_eq(ir_res_word(m, x, IR_ATTR_fill), "nan"),
+      .tf32 = str_eq(ir_res_word(m, x, IR_ATTR_round), "tf32"),
   };
   for (uint32_t d = 0; d < t->rank; d++) {
     uint32_t of = (uint32_t)perm->ints[d];

@@ -104,6 +104,21 @@ static const char *check_load(struct chooser *c, struct ir_op load, struct cg_bo
              : NULL;
 }
 
+/* Do dots of tf32 alone read it, as it is or transposed? It is rounded on its way in. */
+static bool feeds_tf32(struct chooser *c, struct ir_val v) {
+  const struct ir_module *m = c->m;
+  for (uint32_t i = c->uses.first[v.id]; i; i = c->uses.list.at[i].next) {
+    struct ir_op user = c->uses.list.at[i].op;
+    enum ir_opcode op = ir_op_at(m, user)->opcode;
+    bool moves = op == IR_TRANSPOSE || op == IR_RESHAPE;
+    if (moves ? !feeds_tf32(c, ir_op_at(m, user)->out[0])
+              : op != IR_DOT || c->uses.list.at[i].operand > 1 ||
+                    !str_eq(cg_attr_word(m, user, IR_ATTR_prec), "tf32"))
+      return false;
+  }
+  return true;
+}
+
 /* NULL, or why operand i of the dot cannot come from shared memory as the unit loads it. */
 static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i) {
   struct ir_module *m = c->m;
@@ -120,6 +135,9 @@ static const char *check_operand(struct chooser *c, struct ir_op dot, uint32_t i
     return "an operand of other than 16-bit elements has its rows or columns adjacent, and not k";
   if (!k_inner && (vdim != s.dim[i] || box.swizzle != 128))
     return "an operand of a dot lies with its rows or columns adjacent, and not 64 of them";
+  if (ir_type_of(m, ir_op_at(m, dot)->in[i]).dtype == DT_F32 &&
+      !feeds_tf32(c, ir_op_at(m, s.load)->out[0]))
+    return "an operand of tf32 has other readers, who want it as it was";
   mark(c, s.load);
   return NULL;
 }
@@ -139,6 +157,8 @@ static const char *check_computed(struct chooser *c, struct ir_op dot, uint32_t 
   struct ir_val v = ir_op_at(m, dot)->in[operand];
   struct ir_type t = ir_type_of(m, v);
   struct cg_loads from = {0};
+  if (t.dtype == DT_F32)
+    return "an operand of tf32 is computed";
   if (operand == 1 && (dtype_bits((enum dtype)t.dtype) != 16 || t.dim[1] % PANEL))
     return "the right operand of a dot is computed, and not of 16-bit elements and a multiple of "
            "64 columns";
@@ -180,7 +200,7 @@ static bool cut(int64_t rows, int64_t cols, const struct cut *t, struct cg_warps
 }
 
 /* NULL, or why the unit does not multiply such operands, or does not sum as the kernel wants. */
-static const char *check_types(const struct ir_module *m, struct ir_op o) {
+static const char *check_types(const struct ir_module *m, struct ir_op o, int64_t asked) {
   const struct ir_opnode *n = ir_op_at(m, o);
   enum dtype a = (enum dtype)ir_type_of(m, n->in[0]).dtype,
              b = (enum dtype)ir_type_of(m, n->in[1]).dtype,
@@ -191,11 +211,16 @@ static const char *check_types(const struct ir_module *m, struct ir_op o) {
   bool floats = (a == DT_E4M3 || a == DT_E5M2) && (b == DT_E4M3 || b == DT_E5M2);
   if (bytes && acc == DT_S32)
     return NULL;
+  if (a == DT_F32 && b == DT_F32 && str_eq(prec, "tf32"))
+    return asked > 0
+               ? NULL
+               : "its dots are of tf32, whose rounding by the tensor memory unit has yet to be "
+                 "measured: `warpgroups` takes it for granted";
   if (floats && acc == DT_F32 && !str_eq(prec, "promoted") && !str_eq(prec, "fast"))
     return "the unit sums 8-bit floats in fewer bits than f32 has: `prec` of the dot may allow it";
   if ((halves || floats) && acc == DT_F32)
     return NULL;
-  return "a dot is not of bf16, f16 or 8-bit floats into f32, or of 8-bit integers into s32";
+  return "a dot is not of bf16, f16, tf32 or 8-bit floats into f32, or of 8-bit integers into s32";
 }
 
 /* Does the right operand lie in shared memory with columns, not k, side by side? */
@@ -209,7 +234,7 @@ static const char *check_dot(struct chooser *c, struct ir_op o, int64_t asked, b
   struct ir_module *m = c->m;
   const struct ir_opnode *n = ir_op_at(m, o);
   struct ir_type a = ir_type_of(m, n->in[0]), acc = ir_type_of(m, n->in[2]);
-  const char *types = check_types(m, o);
+  const char *types = check_types(m, o, asked);
   if (types)
     return types;
   if (*cg_attr_word(m, o, IR_ATTR_a_path) || *cg_attr_word(m, o, IR_ATTR_b_path) ||

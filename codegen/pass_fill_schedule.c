@@ -4,8 +4,8 @@
  * config, but for those of loops (split_k, peel) and `recompute`, which are 1, 0 and 0 where they
  * are not there, `staging` where it is all panels of a tile, `promote` where it is 3, `spare` where
  * nothing is given up, and `blocks` of kernels without dots, which pass_check_budgets.c sets when
- * it knows the registers; every dot has `warps`, and paths of stores may be open where there are none.
- * Rules, where nothing is given (figures: H200, bf16 4096^3 and rows of 1024 to 32768,
+ * it knows the registers; every dot has `warps`, and paths of stores may be open where there are
+ * none. Rules, where nothing is given (figures: H200, bf16 4096^3 and rows of 1024 to 32768,
  * docs/performance.md):
  *   warps     one per 64x64 of the largest dot's tile (per 32x64 where accesses have edges or are
  *             scalar, or dots are multiply-adds), at least 4 where there are blocks for them; as

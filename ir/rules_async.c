@@ -160,6 +160,8 @@ void ir_rule_tma_store(struct ir_check *c) {
   if (reduce && !str_eq(ir_sym(c->m, reduce->s), "add"))
     ir_rule_fail(c, "reduce is `%.20s`; it must be add", ir_sym(c->m, reduce->s));
   check_box(c, ir_rule_res(c, 1), ir_rule_res(c, 0), 0);
+  if (ir_res_attr(ir_rule_res(c, 0), IR_ATTR_round))
+    ir_rule_fail(c, "takes a map that rounds, which is for loads");
   uint32_t arg;
   if (ir_tmap_arg(c->m, ir_rule_res(c, 0), &arg) && c->m->args.at[arg].kind == IR_ARG_IN)
     ir_rule_fail(c, "writes to argument `%.40s`, which is in",

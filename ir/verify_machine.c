@@ -224,7 +224,7 @@ static void check_tmap(struct machine *v, uint32_t i) {
   const struct ir_res *r = &m->res.at[i];
   const struct ir_attr *perm = ir_res_attr(r, IR_ATTR_perm), *box = ir_res_attr(r, IR_ATTR_box);
   int64_t swizzle = ir_res_int(r, IR_ATTR_swizzle_bytes, 0), l2 = ir_res_int(r, IR_ATTR_l2, 0);
-  const char *fill = ir_res_word(m, r, IR_ATTR_fill);
+  const char *fill = ir_res_word(m, r, IR_ATTR_fill), *round = ir_res_word(m, r, IR_ATTR_round);
   uint32_t arg, seen = 0, n_params = 0;
   for (uint32_t k = 0; k < m->params.n; k++)
     n_params += m->params.at[k].kind == RECIPE_PARAM_TMAP && m->params.at[k].res == i;
@@ -236,6 +236,9 @@ static void check_tmap(struct machine *v, uint32_t i) {
     FAIL_RES(v, r, ": l2 is %lld; it must be 0, 64, 128 or 256", (long long)l2);
   if (*fill && !str_eq(fill, "zero") && !str_eq(fill, "nan"))
     FAIL_RES(v, r, ": fill is `%s`; it must be zero or nan", fill);
+  if (*round && (!str_eq(round, "tf32") || r->type.dtype != DT_F32))
+    FAIL_RES(v, r, ": round is `%s` over %s; it must be tf32, over f32", round,
+             dtype_name((enum dtype)r->type.dtype));
   if (str_eq(fill, "nan") &&
       (!dtype_is_float((enum dtype)r->type.dtype) || dtype_bits((enum dtype)r->type.dtype) < 16))
     FAIL_RES(v, r, ": fill nan is for floats of 16 bits and more, not %s",
@@ -302,7 +305,8 @@ static bool same_map(const struct ir_module *m, const struct ir_res *r,
               str_eq(m->recipe->args.at[q->arg].name, ir_res_word(m, r, IR_ATTR_arg)) && box &&
               box->n_ints == t->rank && t->swizzle == ir_res_int(r, IR_ATTR_swizzle_bytes, 0) &&
               t->l2 == ir_res_int(r, IR_ATTR_l2, 0) &&
-              t->fill_nan == str_eq(ir_res_word(m, r, IR_ATTR_fill), "nan");
+              t->fill_nan == str_eq(ir_res_word(m, r, IR_ATTR_fill), "nan") &&
+              t->tf32 == str_eq(ir_res_word(m, r, IR_ATTR_round), "tf32");
   for (uint32_t d = 0; same && d < t->rank; d++)
     same = t->box[d] == box->ints[d];
   return same;

@@ -94,6 +94,7 @@ typedef struct CUuuid_st {
   X(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 7)                                                            \
   X(CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8)                                                            \
   X(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 9)                                                           \
+  X(CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 11)                                                          \
   X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                                                              \
   X(CU_TENSOR_MAP_SWIZZLE_NONE, 0)                                                                 \
   X(CU_TENSOR_MAP_SWIZZLE_32B, 1)                                                                  \

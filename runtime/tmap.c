@@ -105,8 +105,9 @@ enum rt_status rt_encode_map(const struct rt_bindings *b, const struct recipe_pa
       strides[d - 1] = (uint64_t)stride[d];
   }
   CUresult r = b->ctx->cuda.cuTensorMapEncodeTiled(
-      out, data_type(a->dtype), t->rank, arg->tensor.data, dims, strides, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle(t->swizzle), promotion(t->l2),
+      out, t->tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : data_type(a->dtype), t->rank,
+      arg->tensor.data, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzle(t->swizzle), promotion(t->l2),
       t->fill_nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
                   : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (r == CUDA_SUCCESS)

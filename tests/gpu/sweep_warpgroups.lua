@@ -300,6 +300,60 @@ kernels.wide = kernel {
   end,
 }
 
+-- Products of tf32, whose f32 operands the tensor memory unit rounds on their way in.
+local tf32 = {}
+for _, s in ipairs {
+  {1, 64, 64, 32}, {1, 64, 40, 16}, {1, 64, 128, 8}, {2, 128, 256, 32}, {2, 256, 64, 64},
+  {3, 192, 64, 32}, {2, 128, 128, 32, 2}, {1, 64, 64, 32, nil, 3},
+} do
+  tf32[#tf32 + 1] = {
+    shape = {M = 2 * s[2] - 7, N = s[3] + 16, K = 5 * s[4] + 4}, seed = #tf32,
+    set = {BM = s[2], BN = s[3], BK = s[4]},
+    schedule = {warpgroups = s[1], cluster = s[5], split_k = s[6]}}
+end
+kernels.tf32 = kernel {
+  name = "tf32", const = {}, tune = tune, cases = tf32,
+  args = {tensor("A", f32, "M", "K"), tensor("B", f32, "N", "K"), out("C", f32, "M", "N")},
+  grid = function(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
+  body = function(a, d, c, i, j)
+    local m, n, x = i * c.BM, j * c.BN, zeros(f32, c.BM, c.BN)
+    for k in range(0, d.K, c.BK) do
+      local y = a.B:tile({n, k}, {c.BN, c.BK})
+      x = x + dot(a.A:tile({m, k}, {c.BM, c.BK}), y:T(), {prec = "tf32"})
+    end
+    a.C:store({m, n}, x)
+  end,
+}
+-- What it rounds to, to the bit: whole numbers of 14 bits, of which tf32 holds 11, times 1. Even ties
+-- go up and down; they are an eighth of them.
+kernels.tf32_rounding = kernels.tf32:with {
+  name = "tf32_rounding",
+  oracle = function(t) return matmul(round(t.A / 8) * 8, t.B:T()) end,
+  inputs = function(s, rng)
+    local one = cast(eq(iota(0, s.N), iota(1, s.K)), f32)
+    return {A = rng:int(8192, 16383, s.M, s.K) * (1 - 2 * rng:int(0, 1, s.M, s.K)), B = one}
+  end,
+  cases = {{shape = {M = 256, N = 64, K = 64}, set = {BM = 128, BN = 64, BK = 32},
+            schedule = {warpgroups = 2}}},
+}
+
+-- An operand that is read as it was, too: not by the unit.
+kernels.tf32_reused = kernel {
+  name = "tf32_reused", tune = {BM = {64, 128}, BN = {64}, BK = {32}},
+  cases = {{shape = {M = 64, N = 64, K = 96}}},
+  args = {tensor("A", f32, "M", "K"), tensor("B", f32, "N", "K"), out("C", f32, "M", "N")},
+  grid = function(d, c) return cdiv(d.M, c.BM), cdiv(d.N, c.BN) end,
+  body = function(a, d, c, i, j)
+    local m, n, x, sums = i * c.BM, j * c.BN, zeros(f32, c.BM, c.BN), zeros(f32, c.BM, 1)
+    for k in range(0, d.K, c.BK) do
+      local y, z = a.A:tile({m, k}, {c.BM, c.BK}), a.B:tile({n, k}, {c.BN, c.BK})
+      x = x + dot(y, z:T(), {prec = "tf32"})
+      sums = sums + rowsum(y)
+    end
+    a.C:store({m, n}, x + sums)
+  end,
+}
+
 -- The nearest of N centres: a product in an inner loop, a maximum and its place in the outer one.
 kernels.nearest = kernel {
   name = "nearest", const = {T = {bf16, f16}}, tune = tune, cases = shapes,

@@ -77,7 +77,7 @@ static void refusals_say_why(void **state) {
     const char *layout;
   } refused[] = {
       {.set = {"warpgroups=2", "BM=128"}, .target = "sm_80", .why = "has no matrix unit"},
-      {.set = {"warpgroups=2"}, .consts = {"T=f32"}, .why = "not of bf16, f16 or 8-bit"},
+      {.set = {"warpgroups=2"}, .consts = {"T=f32"}, .why = "not of bf16, f16, tf32 or 8-bit"},
       {.set = {"warpgroups=3", "BM=128", "BN=128"}, .why = "128 x 128 is not cut into"},
       {.set = {"warpgroups=1", "BM=256", "BN=128"}, .why = "256 x 128 is not cut into"},
       {.set = {"warpgroups=2"}, .shapes = {"M=64", "N=64", "K=33"}, .why = "multiples of 16 bytes"},
@@ -122,6 +122,19 @@ static void refusals_say_why(void **state) {
        .why = "`prec` of the dot may allow it",
        .file = "kernels_ref/gemm_fp8.lua",
        .kernel = "gemm_fp8"},
+      {.set = {"warpgroups=2"},
+       .layout = "A=col",
+       .why = "has its rows or columns adjacent, and not k",
+       .file = "kernels_ref/gemm_mixed.lua",
+       .kernel = "gemm_tf32"},
+      {.set = {"cluster=2"},
+       .why = "has yet to be measured",
+       .file = "kernels_ref/gemm_mixed.lua",
+       .kernel = "gemm_tf32"},
+      {.set = {"warpgroups=1"},
+       .why = "an operand of tf32 has other readers",
+       .file = "tests/gpu/sweep_warpgroups.lua",
+       .kernel = "tf32_reused"},
   };
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
     struct help_api t = {0};

@@ -43,7 +43,7 @@ static const char sample[] = "kiln-recipe 1\n"
                              "  param tmap 0 [K, M] strides [A.stride1 * 2, A.stride0 * 2] "
                              "box [64, 128] swizzle 128 l2 256 fill zero\n"
                              "  param tmap 6 [S.dim1, S.dim0] strides [4, S.stride0 * 4] "
-                             "box [8, 256] swizzle 0 l2 0 fill nan\n"
+                             "box [8, 256] swizzle 0 l2 0 fill nan round tf32\n"
                              "end\n";
 
 struct fixture {
@@ -169,7 +169,9 @@ static void test_bad(void **state) {
       {"param scalar 5", "param scalar 0", 26, 16, "argument `A` is not a scalar"},
       {"param i32 M", "param f32 M", 24, 9, "expected ptr, workspace, i32, i64, scalar or tmap"},
       {"  param scalar 5\nend\n", "  param scalar 5\n", 27, 1, "expected `param` or `end`"},
-      {"fill nan\nend\n", "fill nan\n", 36, 96, "has no `end`"},
+      {"round tf32\nend\n", "round tf32\n", 36, 107, "has no `end`"},
+      {"round tf32", "round f16", 36, 103, "expected `tf32`"},
+      {"fill zero", "fill zero round tf32", 35, 110, "round tf32 over bf16"},
       {"pdl\n", "pdl\n  pdl\n", 35, 3, "expected `param` or `end`"},
       {"tmap 0", "tmap 5", 35, 14, "argument `alpha` is a scalar"},
       {"tmap 0", "tmap 4", 35, 15, "a tensor map of 2 dims over argument `state` of 0"},

@@ -815,6 +815,7 @@ static void test_throttle_text(void **state) {
 
 /* ---- tensor maps ---- */
 
+/* To go on: " round tf32", or the end of the line. */
 static const char map_text[] =
     "kiln-recipe 1\n"
     "kernel \"copy\"\n"
@@ -834,8 +835,7 @@ static const char map_text[] =
     "  param i32 M\n"
     "  param tmap 1 [M, K] strides [B.stride1, B.stride0] box [32, 8] swizzle 32 l2 0 fill zero\n"
     "  param tmap 2 [K, M] strides [4 * C.stride1, 4 * C.stride0] box [4, 1] swizzle 0 l2 64 fill "
-    "zero\n"
-    "end\n";
+    "zero";
 
 static struct fake_map seen[3];
 static bool seen_pdl;
@@ -867,10 +867,18 @@ static void test_maps(void **state) {
   struct fixture f;
   start(&f);
   fake.kernels = map_kernels;
-  struct recipe *r = parse(&f.arena, &f.diags, map_text);
+  char text[2 * sizeof map_text];
   struct rt_arg args[3];
   struct rt_prepared *p;
   map_args(args, 32, 64);
+  snprintf(text, sizeof text, "%s round tf32\nend\n", map_text);
+  struct recipe *r = parse(&f.arena, &f.diags, text);
+  assert_int_equal(rt_prepare(f.module, r, args, 3, NULL, &p), RT_OK);
+  assert_int_equal(rt_launch(p, NULL), RT_OK);
+  assert_int_equal(seen[2].dtype, 11);
+  rt_prepared_free(p);
+  snprintf(text, sizeof text, "%s\nend\n", map_text);
+  r = parse(&f.arena, &f.diags, text);
   args[0].tensor.stride[0] = 72;
   assert_int_equal(rt_prepare(f.module, r, args, 3, NULL, &p), RT_OK);
   uint64_t before = f.mem.calls;
@@ -908,7 +916,9 @@ static void test_maps_refused(void **state) {
   struct fixture f;
   start(&f);
   fake.kernels = map_kernels;
-  struct recipe *r = parse(&f.arena, &f.diags, map_text);
+  char text[2 * sizeof map_text];
+  snprintf(text, sizeof text, "%s\nend\n", map_text);
+  struct recipe *r = parse(&f.arena, &f.diags, text);
   static const struct {
     int64_t m, k, stride0, stride1;
     size_t offset;
