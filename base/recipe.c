@@ -20,7 +20,8 @@
  *     param i32 M
  *     param i64 A.stride0
  *     param scalar 3                 argument index
- *     param tmap 0 [K, M] strides [2, 2 * A.stride0] box [64, 128] swizzle 128 l2 256 fill zero [round tf32]
+ *     param tmap 0 [K, M] strides [2, 2 * A.stride0] box [64, 128] swizzle 128 l2 256 fill zero
+ *                                    then "round tf32" where set
  *   end
  */
 #include "base/recipe.h"

@@ -324,8 +324,8 @@ kernels.tf32 = kernel {
     a.C:store({m, n}, x)
   end,
 }
--- What it rounds to, to the bit: whole numbers of 14 bits, of which tf32 holds 11, times 1. An eighth
--- of them are ties, which go up and down.
+-- What it rounds to, to the bit: whole numbers of 14 bits, of which tf32 holds 11, times 1. An
+-- eighth of them are ties, which go up and down.
 kernels.tf32_rounding = kernels.tf32:with {
   name = "tf32_rounding",
   oracle = function(t) return matmul(round(t.A / 8) * 8, t.B:T()) end,
