@@ -64,6 +64,18 @@ static bool is_same(const struct ir_module *m, struct ir_op load, uint32_t axis)
   return true;
 }
 
+bool cg_trips_differ(struct ir_module *m, uint32_t axis) {
+  for (struct ir_op o = {1}; o.id < m->ops.n; o.id++) {
+    const struct ir_opnode *n = ir_op_at(m, o);
+    for (uint32_t i = 0; n->block.id && n->opcode == IR_FOR && i < 3; i++) {
+      struct look s = {.m = m, .axis = axis};
+      if (depends(&s, n->in[i]))
+        return true;
+    }
+  }
+  return false;
+}
+
 bool cg_is_streamed(struct ir_module *m, struct ir_op load) {
   int64_t axis = cg_knob_get(m, CG_KNOB_STREAM_AXIS);
   return axis >= 0 && is_same(m, load, (uint32_t)axis);

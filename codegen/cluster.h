@@ -21,6 +21,9 @@ bool cg_is_shared(struct ir_module *m, struct ir_op load, const struct cg_box *b
  * in L2. */
 bool cg_is_streamed(struct ir_module *m, struct ir_op load);
 
+/* May programs whose indices along the axis differ run loops of different lengths? */
+bool cg_trips_differ(struct ir_module *m, uint32_t axis);
+
 /* The knobs, resolved: 1 block where there are no clusters. */
 int64_t cg_cluster_blocks(struct ir_module *m);
 uint32_t cg_cluster_axis(struct ir_module *m);
