@@ -161,8 +161,10 @@ static void open_load(void *user, struct ir_module *m, struct ir_op o) {
   x.shared = !l->roles->parted.id &&
              cg_is_shared(m, o, &x.box, l->roles->blocks, l->roles->axis, &x.share);
   l->roles->feeds.at[x.feed].shared |= x.shared;
-  /* Of f32 it feeds dots of tf32 alone (pass_choose_warpgroups.c). */
-  x.tmap = cg_new_tmap(l, &x.box, t, x.shared ? x.share.rows : x.box.height, t.dtype == DT_F32);
+  /* What only dots read, from shared memory, they read as tf32 (pass_choose_warpgroups.c); what
+   * goes to registers comes as it was. */
+  bool tf32 = t.dtype == DT_F32 && !x.to_regs;
+  x.tmap = cg_new_tmap(l, &x.box, t, x.shared ? x.share.rows : x.box.height, tf32);
   VEC_PUSH(l->a, &l->roles->loads, x);
 }
 

@@ -93,6 +93,33 @@ kernels.widened = kernel {
   end,
 }
 
+-- A of f32, made small before it is narrowed: what is read in registers comes as it was, all 24
+-- bits of it, although it feeds a dot.
+kernels.narrowed = kernel {
+  name = "narrowed", const = {T = {bf16, f16}}, tune = tune, grid = grid,
+  inputs = function(s, rng, c)
+    return {A = rng:int(0, 127, s.M, s.K) + 8388608, B = cast(rng:int(-1, 1, s.N, s.K), c.T)}
+  end,
+  cases = cases {
+    {shape = {M = 128, N = 128, K = 128}, set = {BM = 128, BN = 64, BK = 64},
+     schedule = {warpgroups = 2}},
+    {shape = {M = 64, N = 64, K = 64}, set = {BM = 64, BN = 64, BK = 32},
+     schedule = {warpgroups = 1}, const = {T = f16}},
+    {shape = {M = 128, N = 64, K = 64}, set = {BM = 128, BN = 64, BK = 64}}, -- as it is by default
+    {shape = {M = 192, N = 128, K = 128}, set = {BM = 192, BN = 128, BK = 64},
+     schedule = {warpgroups = 3}},
+  },
+  args = {tensor("A", f32, "M", "K"), tensor("B", "T", "N", "K"), out("C", f32, "M", "N")},
+  body = function(a, d, c, i, j)
+    local x = zeros(f32, c.BM, c.BN)
+    for k in range(0, d.K, c.BK) do
+      local t = cast(a.A:tile({i * c.BM, k}, {c.BM, c.BK}) - 8388608, c.T)
+      x = x + dot(t, a.B:tile({j * c.BN, k}, {c.BN, c.BK}):T())
+    end
+    a.C:store({i * c.BM, j * c.BN}, x)
+  end,
+}
+
 -- ---- chains ----
 
 local chain_cases = {
