@@ -3,6 +3,9 @@
 #include "codegen/emu_tables.h"
 
 #include "base/check.h"
+#include "base/num.h"
+
+#include <string.h>
 
 uint32_t emu_swizzle(uint32_t span, uint32_t address) {
   KILN_ASSERT(span == 0 || span == 32 || span == 64 || span == 128);
@@ -96,6 +99,14 @@ const char *emu_tmap_refuse_shared(const struct emu_tmap *t, uint32_t shared) {
     return "a box lies at a multiple of its swizzle's pattern: 256, 512 or 1024 bytes for 32, 64 "
            "or 128";
   return NULL;
+}
+
+uint32_t emu_tmap_tf32(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  x = num_round_tf32(x);
+  memcpy(&bits, &x, sizeof x);
+  return bits;
 }
 
 uint32_t emu_tmap_box_bytes(const struct emu_tmap *t) {

@@ -137,6 +137,9 @@ const char *emu_tmap_refuse(const struct emu_tmap *t);
 const char *emu_tmap_refuse_coord(const struct emu_tmap *t, const int32_t *coord, bool store);
 /* Why a box must not lie at this address of shared memory; NULL: fine. */
 const char *emu_tmap_refuse_shared(const struct emu_tmap *t, uint32_t shared);
+/* What a map that rounds makes of the bits of an f32: to nearest, ties to even. Taken for granted
+ * until tests/data/sm90a/rounding.txt says so. */
+uint32_t emu_tmap_tf32(uint32_t bits);
 /* Bytes of a whole box: what a load adds to its mbarrier, out-of-bounds elements included. */
 uint32_t emu_tmap_box_bytes(const struct emu_tmap *t);
 /* Bytes of shared memory from a box's start to its end. */

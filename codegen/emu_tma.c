@@ -1,8 +1,6 @@
 /* Emulator: the tensor memory unit. Boxes move in pieces of 16 bytes, laid out by emu_smem.c. */
 #include "codegen/emu_async.h"
 
-#include "base/num.h"
-
 #include <string.h>
 
 static const char *op_name(const struct emu_insn *i) {
@@ -101,13 +99,12 @@ static bool is_lean(const struct emu_agent *a, const struct emu_tmap *t) {
   return e->skeleton && t->legal && (!e->step->pdl || EMU_WAITED(e, a->clock));
 }
 
-/* What the unit makes of f32 elements under a map that rounds: to nearest, ties to even. Taken for
- * granted until an H200's dump says so (tests/gpu/dump): the one place to correct. */
+/* What the unit makes of f32 elements under a map that rounds. */
 static void round_tf32(char *at, uint32_t bytes) {
   for (uint32_t b = 0; b < bytes; b += 4) {
-    float x;
+    uint32_t x;
     memcpy(&x, at + b, 4);
-    x = num_round_tf32(x);
+    x = emu_tmap_tf32(x);
     memcpy(at + b, &x, 4);
   }
 }

@@ -344,6 +344,28 @@ static bool numbers(struct reader *r) {
   return seen == (product ? 1 : 27) || wrong(r, "%u lines", seen);
 }
 
+/* What maps of floats make of the words they load. */
+static bool rounding(struct reader *r) {
+  char as[8];
+  unsigned expect, done, seen = 0;
+  if (sscanf(r->line, "begin round as=%7s expect=%u done=%u", as, &expect, &done) != 3)
+    return wrong(r, "not the head of a block: %s", r->line);
+  bool tf32 = !strcmp(as, "tf32");
+  if (!done || (!tf32 && strcmp(as, "f32")))
+    return wrong(r, "the box did not come: %s", r->line);
+  while (next_line(r) && !at_end(r)) {
+    unsigned in, out;
+    if (sscanf(r->line, "%x %x", &in, &out) != 2)
+      return wrong(r, "not a word: %s", r->line);
+    r->facts++;
+    seen++;
+    uint32_t table = tf32 ? emu_tmap_tf32(in) : in;
+    if (out != table)
+      return wrong(r, "%08x as %s: GPU %08x, tables %08x", in, as, out, table);
+  }
+  return 4 * seen == expect || wrong(r, "%u words", seen);
+}
+
 /* ---- the tests ---- */
 
 typedef bool (*block_fn)(struct reader *r);
@@ -409,6 +431,11 @@ static void tma_file(void **state) {
   file("tma.txt", 32, boxes);
 }
 
+static void rounding_file(void **state) {
+  (void)state;
+  file("rounding.txt", 2, rounding);
+}
+
 static void numbers_file(void **state) {
   (void)state;
   file("numbers.txt", 16, numbers);
@@ -462,6 +489,13 @@ static const struct {
     {numbers,
      "begin product mma m=16 n=8 k=8 a=f32 b=f32 d=f32\n3f801800 squared: cut to 10 bits\nend\n",
      "cut", "rounded", "rounded to 10 bits"},
+    /* Ties to even, down and up; a carry into the exponent; what is no tie; an infinity. */
+    {rounding,
+     "begin round as=tf32 expect=20 done=1\n3f801000 3f800000\n3f803000 3f804000\n"
+     "bffff000 c0000000\n3f801001 3f802000\n7f800000 7f800000\nend\n",
+     "3f801000 3f800000", "3f801000 3f802000", "GPU 3f802000, tables 3f800000"},
+    {rounding, "begin round as=f32 expect=4 done=1\n00001001 00001001\nend\n", "00001001\n",
+     "00002000\n", "as f32: GPU 00002000, tables 00001001"},
 };
 
 static void a_comparison_can_fail(void **state) {
@@ -490,6 +524,7 @@ int main(void) {
       cmocka_unit_test(wgmma_file),
       cmocka_unit_test(matrix_file),
       cmocka_unit_test(tma_file),
+      cmocka_unit_test(rounding_file),
       cmocka_unit_test(numbers_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

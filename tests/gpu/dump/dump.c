@@ -2,9 +2,9 @@
  * tables (codegen/emu_tables.h). Needs a GPU of compute capability 9.0 and NVRTC; run it from the
  * root of the source tree:
  *
- *   dump_sm90a [--out DIR]   writes mma.txt, matrix.txt, wgmma.txt, numbers.txt, tma.txt and
- *                            probes.txt into DIR (default build/gpu); tests/data/sm90a/ keeps one
- *                            such set
+ *   dump_sm90a [--out DIR]   writes mma.txt, matrix.txt, wgmma.txt, numbers.txt, tma.txt,
+ *                            rounding.txt and probes.txt into DIR (default build/gpu);
+ *                            tests/data/sm90a/ keeps one such set
  *   dump_sm90a --compile     only compiles every source for sm_90a: needs no GPU; 77: no NVRTC
  *   dump_sm90a --compile-some   only every fifth
  *
@@ -613,16 +613,20 @@ static void begin_box(const char *what, const struct box *b) {
     fprintf(f.out, " %u,%u,%u,%d", b->dim[d], (unsigned)stride[d], b->box[d], b->at[d]);
 }
 
-static bool encode(void *map, const struct box *b, CUdeviceptr base) {
-  static const int types[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 4}; /* UINT8, 16, 32, 64 */
+static bool encode_as(void *map, const struct box *b, CUdeviceptr base, int type) {
   uint64_t stride[5], dims[5];
   uint32_t ones[5] = {1, 1, 1, 1, 1};
   strides_of(b, stride);
   for (uint32_t d = 0; d < b->rank; d++)
     dims[d] = b->dim[d];
   int swizzle = b->span == 128 ? 3 : b->span == 64 ? 2 : b->span == 32 ? 1 : 0;
-  return f.encode(map, types[b->bytes], b->rank, (void *)(uintptr_t)base, dims, stride + 1, b->box,
-                  ones, 0, swizzle, 0, 0) == CUDA_SUCCESS;
+  return f.encode(map, type, b->rank, (void *)(uintptr_t)base, dims, stride + 1, b->box, ones, 0,
+                  swizzle, 0, 0) == CUDA_SUCCESS;
+}
+
+static bool encode(void *map, const struct box *b, CUdeviceptr base) {
+  static const int types[9] = {[1] = 0, [2] = 1, [4] = 2, [8] = 4}; /* UINT8, 16, 32, 64 */
+  return encode_as(map, b, base, types[b->bytes]);
 }
 
 static uint32_t box_bytes(const struct box *b) {
@@ -797,6 +801,56 @@ static void dump_tma(void) {
     }
 }
 
+/* What maps of floats do to the words that they load. Lines: word in the tensor, word in shared
+ * memory. Both signs of exponents from 0 (denormals) to 255 (infinities, NaNs), with mantissas
+ * about what tf32's 10 bits tell apart: ties, their neighbours, even and odd above, carries. */
+static void dump_rounding(void) {
+  static const struct {
+    const char *name;
+    int type;
+  } as[] = {{"f32", CU_TENSOR_MAP_DATA_TYPE_FLOAT32}, {"tf32", CU_TENSOR_MAP_DATA_TYPE_TFLOAT32}};
+  static const uint32_t exponents[] = {0, 1, 2, 127, 128, 253, 254, 255};
+  static const uint32_t highs[] = {0, 1, 2, 0x155, 0x200, 0x3ff};
+  static const uint32_t lows[] = {0, 1, 0x800, 0xfff, 0x1000, 0x1001, 0x1800, 0x1fff};
+  enum { ROWS = 24, COLS = 32, WORDS = ROWS * COLS, PITCH = COLS + 4 }; /* strides_of: padded */
+  const struct box b = {4, 2, 0, 0, {COLS, ROWS}, {COLS, ROWS}, {0, 0}, 0};
+  uint32_t words[ROWS * PITCH] = {0}, n = 0;
+  for (size_t e = 0; e < 8; e++)
+    for (size_t h = 0; h < 6; h++)
+      for (size_t l = 0; l < 8; l++)
+        for (uint32_t sign = 0; sign < 2; sign++, n++)
+          words[n / COLS * PITCH + n % COLS] =
+              sign << 31 | exponents[e] << 23 | highs[h] << 13 | lows[l];
+  if (n != WORDS || bytes_of(&b) != sizeof words)
+    die("rounding", "the words do not fill the box");
+  put_box_program(2, false);
+  put_file("common.cu");
+  put_file("tma.cu");
+  build("tma.cu");
+  for (size_t t = 0; t < 2; t++) {
+    f.blocks++;
+    if (!f.dev)
+      continue;
+    _Alignas(64) unsigned char map[128];
+    CUdeviceptr tensor = device_new(sizeof words, 0), out = device_new(SHARED + 4, 0xee);
+    uint32_t offset = 0, expect = box_bytes(&b);
+    struct {
+      int32_t c[5];
+    } at = {{0}};
+    CUDA(cuMemcpyHtoD(tensor, words, sizeof words));
+    if (!encode_as(map, &b, tensor, as[t].type))
+      die("cuTensorMapEncodeTiled", "refused a map of floats");
+    launch("load", 1, 128, SHARED + 1024, (void *[]){&out, map, &at, &offset, &expect});
+    uint32_t *got = fetch(out, SHARED / 4 + 1);
+    CUDA(cuMemFree(tensor));
+    fprintf(f.out, "begin round as=%s expect=%u done=%u\n", as[t].name, expect, got[0]);
+    for (uint32_t i = 0; i < WORDS; i++)
+      fprintf(f.out, "%08x %08x\n", words[i / COLS * PITCH + i % COLS], got[1 + i]);
+    fprintf(f.out, "end\n");
+    free(got);
+  }
+}
+
 /* ---- what the tables do not claim, or may not ask for: for people to read ---- */
 
 static void dump_probes(void) {
@@ -904,6 +958,7 @@ int main(int argc, char **argv) {
   file("wgmma.txt", "common.cu, operands.cu, wgmma.cu, maps.cu", dump_wgmma);
   file("numbers.txt", "common.cu, operands.cu, mma.cu, wgmma.cu, maps.cu", dump_numbers);
   file("tma.txt", "common.cu, tma.cu", dump_tma);
+  file("rounding.txt", "common.cu, tma.cu", dump_rounding);
   file("probes.txt", "common.cu, operands.cu, wgmma.cu, maps.cu, tma.cu", dump_probes);
   printf("%u of %u programs compiled\n", f.compiled, f.programs);
   if (f.module)
