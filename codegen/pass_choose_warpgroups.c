@@ -290,13 +290,14 @@ static int64_t held_regs(struct chooser *c, int64_t groups) {
   return regs;
 }
 
+/* Rows of panels are rows of the tile: its columns must be what is adjacent in memory. */
 static bool may_be_unit_store(struct chooser *c, struct ir_op o) {
   struct ir_module *m = c->m;
   struct ir_type t = ir_type_of(m, ir_op_at(m, o)->in[ir_op_at(m, o)->n_in - 1u]);
   uint32_t bits = dtype_bits((enum dtype)t.dtype);
   struct cg_box box;
-  return cg_knob_get(m, CG_KNOB_STORE) != 0 && (bits == 16 || bits == 32) &&
-         !cg_box_of(m, c->intervals, o, &box);
+  return cg_knob_get(m, CG_KNOB_STORE) != 0 && (bits == 16 || bits == 32) && t.rank == 2 &&
+         !cg_box_of(m, c->intervals, o, &box) && box.tile_dim[box.inner] == 1;
 }
 
 /* NULL, or why accumulators and slots do not fit. Registers a thread: 255 with one group, 240 with

@@ -62,6 +62,15 @@ for _, A in ipairs {"row", "col"} do
     end
   end
 end
+-- results by columns, alone and with what is added to them
+for _, T in ipairs {bf16, f16} do
+  for _, absent in ipairs {none, {"bias"}, {"R"}} do
+    add {shape = {M = 136, N = 136, K = 72}, const = {T = T}, layout = {C = "col", R = "col"},
+         set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2}, absent = absent}
+    add {shape = {M = 64, N = 128, K = 64}, const = {T = T}, layout = {C = "col"}, absent = absent,
+         set = {BM = 64, BN = 128, BK = 64}, schedule = {warpgroups = 1}}
+  end
+end
 -- columns of B side by side, cut over warpgroups or instructions: panels of 64 stay whole
 for _, s in ipairs {{2, 64, 128}, {2, 128, 128}, {2, 64, 256}, {3, 64, 192}} do
   add {shape = {M = s[2] + 8, N = s[3] + 8, K = 72}, layout = {B = "col"}, absent = none,
@@ -281,6 +290,11 @@ for _, s in ipairs {
       schedule = {warpgroups = s[1], staging = #wide % 3 == 1 and 1 or nil},
       const = {T = #wide % 2 == 0 and bf16 or f16, O = #wide % 4 == 3 and s32 or f32}}
   end
+end
+for _, O in ipairs {f32, s32} do
+  wide[#wide + 1] = {
+    shape = {M = 136, N = 72, K = 72}, seed = #wide, layout = {C = "col"}, absent = {"R"},
+    set = {BM = 128, BN = 64, BK = 64}, schedule = {warpgroups = 2}, const = {O = O}}
 end
 kernels.wide = kernel {
   name = "wide", const = {T = {bf16, f16}, O = {f32, s32}}, tune = tune, cases = wide,
